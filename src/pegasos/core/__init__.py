@@ -1,0 +1,1 @@
+"""The engine: open verbs, compiled hot loops, rows, random numbers, threads."""

@@ -1,0 +1,144 @@
+"""`@hot`: a loop compiled by Numba at its first call and cached on disk.
+
+The cache directory carries a hash of the package's own sources, because Numba does not notice
+when a verb in another file was edited. Types from outside the package that occur in a signature
+add the hash of the file that defines them. Where no directory can be written there is no cache,
+and where Numba's JIT is switched off (NUMBA_DISABLE_JIT=1) a hot loop is the plain function.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pegasos.core.dispatch import HELPERS, VERBS
+
+log = logging.getLogger("pegasos.jit")
+_PACKAGE = Path(__file__).resolve().parents[1]
+_lock = threading.RLock()
+
+
+def hot(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile `function` when it is first called; it takes tuples, arrays and numbers only."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return _interpreted(function)
+    compiled: list[Any] = []
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        if not compiled:
+            with _lock:
+                if not compiled:
+                    compiled.append(_compile(function))
+        return compiled[0](*args)
+
+    return call
+
+
+def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
+    import numpy as np
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        with np.errstate(all="ignore"):  # compiled loops wrap and divide in silence as well
+            return function(*args)
+
+    return call
+
+
+def _compile(function: Callable[..., Any]) -> Any:
+    import numba
+
+    _install()
+    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    cache = _disk_cache(function)
+    if cache is not None:
+        dispatcher._cache = cache
+    return dispatcher
+
+
+@functools.cache
+def _install() -> None:
+    """Tell Numba about the verbs, the helpers and the compiler-only prefetch."""
+    from numba.extending import overload, register_jitable
+
+    from pegasos.core import llvm  # noqa: F401  (its import registers the prefetch)
+
+    reorder = {"fastmath": {"reassoc", "contract"}}  # never more: NaN must stay NaN
+    for verb in VERBS:
+        overload(verb, strict=False, jit_options=reorder)(_chooser(verb, reordered=True))
+        overload(verb, strict=False)(_chooser(verb, reordered=False))
+    for function in HELPERS:
+        register_jitable(function)
+
+
+def _chooser(verb: Any, reordered: bool) -> Callable[..., Any]:
+    """What Numba asks while it compiles: the function for the type of the first argument."""
+
+    def choose(first: Any, *rest: Any) -> Any:
+        cls = getattr(first, "instance_class", None)
+        if cls is None or (cls in verb.reordered) != reordered:
+            return None
+        return verb.lookup(cls)
+
+    return choose
+
+
+def cache_directory() -> Path | None:
+    """Where compiled loops of exactly these sources are kept; None if there is no place."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    try:
+        base = Path(given) if given else _user_cache() / "pegasos"
+    except RuntimeError:  # no home directory
+        return None
+    return base / f"pegasos-{_fingerprint()}"
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+@functools.cache
+def _fingerprint() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _disk_cache(function: Callable[..., Any]) -> Any:
+    """Numba's function cache in our directory, or None where it cannot be written."""
+    import numba
+
+    directory = cache_directory()
+    if directory is None:
+        return None
+    from pegasos.core.llvm import HotCache
+
+    previous, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(directory)
+    try:
+        return HotCache(function)
+    except (RuntimeError, OSError):
+        return None
+    finally:
+        numba.config.CACHE_DIR = previous
+
+
+def source_hash(cls: type) -> str | None:
+    """A hash of the file that defines `cls`; None if it has none (a prompt, a notebook)."""
+    path = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if path is None or cls.__module__ == "__main__":
+        return None
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()

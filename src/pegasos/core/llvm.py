@@ -1,0 +1,91 @@
+"""What needs Numba's compiler at import: software prefetch and the disk cache of hot loops.
+
+Imported by `core.jit` at the first call of a hot loop, never before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.caching import FunctionCache
+from numba.extending import intrinsic, overload
+
+from pegasos.core import jit
+from pegasos.core.prefetch import prefetch
+
+
+@intrinsic
+def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [byte, word, word, word]),
+            "llvm.prefetch.p0",
+        )
+        address = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        read, keep_close, is_data = (ir.Constant(word, k) for k in (0, 3, 1))
+        builder.call(function, [address, read, keep_close, is_data])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+@overload(prefetch, strict=False)
+def _overload_prefetch(array: Any, index: Any) -> Any:
+    return lambda array, index: _prefetch(array, index)
+
+
+class HotCache(FunctionCache):
+    """Numba's cache with an index that names types by text and outside types by their source.
+
+    The index must stay readable where an outside type cannot be imported, and must miss when
+    the file of an outside type was edited.
+    """
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        _, machine, code = super()._index_key(sig, codegen)
+        outside = tuple(
+            (cls.__module__, cls.__qualname__, jit.source_hash(cls)) for cls in _outside(sig)
+        )
+        return (str(sig), outside, machine, code)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = None
+        if _has_source(sig):
+            try:
+                found = super().load_overload(sig, target_context)
+            except Exception:  # a damaged or foreign entry: compile anew
+                self.flush()
+        if found is None:
+            jit.log.info("compiling %s (first use only)", self._py_func.__name__)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if _has_source(sig):
+            try:
+                super().save_overload(sig, data)
+            except OSError:  # a full or vanished disk costs speed, never the fit
+                pass
+
+
+def _has_source(sig: Any) -> bool:
+    return all(jit.source_hash(cls) is not None for cls in _outside(sig))
+
+
+def _outside(sig: Any) -> list[type]:
+    return sorted(
+        {cls for cls in _classes(sig) if cls.__module__.split(".")[0] != "pegasos"},
+        key=lambda cls: (cls.__module__, cls.__qualname__),
+    )
+
+
+def _classes(sig: Any) -> Iterator[type]:
+    for kind in sig.args if hasattr(sig, "args") else sig:
+        if hasattr(kind, "instance_class"):
+            yield kind.instance_class
+            yield from _classes(kind.types)

@@ -1,0 +1,137 @@
+"""Whole-matrix operations on rows: X w, X' a, X' diag(h) X, row norms.
+
+Each runs over blocks of rows (see `core.threads`), so that it can be interrupted and threaded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegasos.core.jit import hot
+from pegasos.core.rows import (
+    n_columns,
+    n_entries,
+    n_rows,
+    row_axpy,
+    row_dot,
+    row_outer,
+    row_prefetch,
+    row_sqnorm,
+)
+from pegasos.core.threads import run_blocks
+
+_BLOCK = 1 << 22  # entries in a block: a few milliseconds of work
+_AHEAD = 4  # rows between a prefetch and the use of the row
+
+
+@hot
+def _products(rows, w, out, start, stop):
+    for i in range(start, stop):
+        out[i] = row_dot(rows, i, w)
+
+
+@hot
+def _combine(rows, a, out, start, stop):
+    for i in range(start, stop):
+        if a[i] != 0.0:
+            row_axpy(rows, i, a[i], out)
+
+
+@hot
+def _sqnorms(rows, out, start, stop):
+    for i in range(start, stop):
+        out[i] = row_sqnorm(rows, i)
+
+
+def products(rows: Any, w: np.ndarray) -> np.ndarray:
+    """X w, the virtual column included."""
+    out = np.empty(n_rows(rows))
+    run_blocks(lambda s, e: _products(rows, w, out, s, e), n_rows(rows), _block(rows))
+    return out
+
+
+def combine(rows: Any, a: np.ndarray) -> np.ndarray:
+    """X' a, the virtual column included."""
+    width = n_columns(rows) + 1
+
+    def part(start: int, stop: int) -> np.ndarray:
+        out = np.zeros(width)
+        _combine(rows, a, out, start, stop)
+        return out
+
+    parts = run_blocks(part, n_rows(rows), _block(rows))
+    total = parts[0]
+    for other in parts[1:]:
+        total += other
+    return total
+
+
+def sqnorms(rows: Any) -> np.ndarray:
+    """||x_i||^2 of all rows, the virtual column included."""
+    out = np.empty(n_rows(rows))
+    run_blocks(lambda s, e: _sqnorms(rows, out, s, e), n_rows(rows), _block(rows))
+    return out
+
+
+def _block(rows: Any) -> int:
+    """Rows in a block: enough entries to outweigh a private copy of w."""
+    entries = max(_BLOCK, 4 * n_columns(rows))
+    return max(1, int(entries * n_rows(rows) / max(1, n_entries(rows))))
+
+
+def gram(rows: Any, h: np.ndarray, dtype: Any) -> np.ndarray:
+    """X' diag(h) X for h >= 0, the virtual column included; products in `dtype`, sums float64.
+
+    Rows with h = 0 cost nothing.
+    """
+    chosen = np.flatnonzero(h)
+    entries_per_row = n_entries(rows) / max(1, n_rows(rows))
+    few = entries_per_row**2 < 0.1 * n_columns(rows) ** 2
+    return _outer_gram(rows, h, chosen) if few else _blas_gram(rows, h, chosen, dtype)
+
+
+def _blas_gram(rows, h, chosen, dtype):
+    """Gram matrix by BLAS, from blocks of the chosen rows written out and weighted."""
+    width = n_columns(rows) + 1
+    total = np.zeros((width, width))
+    size = max(256, (1 << 19) // width)
+    block = np.empty((min(size, chosen.size), width), dtype=dtype)
+    for s in range(0, chosen.size, size):
+        part = block[: min(size, chosen.size - s)]
+        _write_out(rows, h, chosen[s : s + size], part)
+        total += part.T @ part
+    return total
+
+
+def _outer_gram(rows, h, chosen):
+    """Gram matrix of rows with few entries: the sum of their outer products."""
+    width = n_columns(rows) + 1
+
+    def part(start: int, stop: int) -> np.ndarray:
+        out = np.zeros((width, width))
+        _add_outer(rows, h, chosen[start:stop], out)
+        return out
+
+    parts = run_blocks(part, chosen.size, max(_block(rows) // 8, 8 * width))
+    lower = sum(parts, np.zeros((width, width)))
+    return lower + np.tril(lower, -1).T
+
+
+@hot
+def _write_out(rows, h, chosen, block):
+    """block[s] = sqrt(h_i) x_i for i = chosen[s]"""
+    for s in range(chosen.shape[0]):
+        block[s, :] = 0.0
+        row_axpy(rows, chosen[s], np.sqrt(h[chosen[s]]), block[s])
+
+
+@hot
+def _add_outer(rows, h, chosen, out):
+    """out += sum h_i x_i x_i' over chosen rows, lower triangle"""
+    n = chosen.shape[0]
+    for s in range(n):
+        if s + _AHEAD < n:
+            row_prefetch(rows, chosen[s + _AHEAD])
+        row_outer(rows, chosen[s], h[chosen[s]], out)

@@ -1,0 +1,41 @@
+"""A counter-based random generator whose state is an array: [key, counter].
+
+Draw number n is a hash of (key, n) (the finaliser of SplitMix64), so a stream is reproducible,
+resumable from its two numbers, and independent of threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pegasos.core.dispatch import helper
+from pegasos.core.jit import hot
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31, _S11, _ONE = (np.uint64(k) for k in (30, 27, 31, 11, 1))
+
+
+def stream(seed: int) -> np.ndarray:
+    """The state of a new generator."""
+    return np.array([seed, 0], dtype=np.uint64)
+
+
+@helper
+def uniform(rng: np.ndarray) -> float:
+    """The next number in [0, 1), with 53 random bits."""
+    rng[1] += _ONE
+    x = rng[0] + rng[1] * _GOLDEN
+    x = (x ^ (x >> _S30)) * _MIX1
+    x = (x ^ (x >> _S27)) * _MIX2
+    x ^= x >> _S31
+    return np.float64(x >> _S11) * 2.0**-53
+
+
+@hot
+def shuffle(items: np.ndarray, n: int, rng: np.ndarray) -> None:
+    """Permute items[:n] in place (Fisher-Yates)."""
+    for s in range(n - 1):
+        j = s + np.int64(uniform(rng) * (n - s))
+        items[s], items[j] = items[j], items[s]

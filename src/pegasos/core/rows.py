@@ -1,0 +1,202 @@
+"""Rows of a data matrix: the only code that knows dense from sparse.
+
+A matrix of n rows and d columns is seen as one of d + 1 columns, the last of which holds `bias`
+in every row (0 for no intercept). It is never stored. A weight vector w has d + 1 entries.
+
+The verbs `row_*` are for hot loops; `products`, `combine` and `gram` are the whole-matrix
+operations of `core.matrix`. To add a storage, write its NamedTuple, and these verbs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pegasos.core.dispatch import generic
+from pegasos.core.prefetch import prefetch
+
+_LINE = 64  # bytes of a cache line
+
+
+class DenseRows(NamedTuple):
+    """A C-contiguous array, float32 or float64."""
+
+    values: np.ndarray
+    bias: float
+
+
+class CsrRows(NamedTuple):
+    """Compressed sparse rows: values float32/float64, columns unsigned 32/64 bit, starts uint64.
+
+    Unsigned indices spare Numba's test for negative ones.
+    """
+
+    values: np.ndarray
+    columns: np.ndarray
+    starts: np.ndarray
+    width: int
+    bias: float
+
+
+@generic
+def n_rows(rows: Any) -> int:
+    """Number of rows."""
+
+
+@generic
+def n_columns(rows: Any) -> int:
+    """Number of stored columns d; weight vectors have one entry more."""
+
+
+@generic
+def n_entries(rows: Any) -> int:
+    """Number of stored values."""
+
+
+@generic
+def row_dot(rows: Any, i: int, w: np.ndarray) -> float:
+    """x_i . w"""
+
+
+@generic
+def row_axpy(rows: Any, i: int, a: float, w: np.ndarray) -> None:
+    """w += a x_i"""
+
+
+@generic
+def row_outer(rows: Any, i: int, a: float, out: np.ndarray) -> None:
+    """out += a x_i x_i', lower triangle (columns of a row are sorted)"""
+
+
+@generic
+def row_sqnorm(rows: Any, i: int) -> float:
+    """||x_i||^2"""
+
+
+@generic
+def row_prefetch(rows: Any, i: int) -> None:
+    """Ask for the memory of row i."""
+
+
+@n_rows.register(DenseRows)
+def _(rows):
+    return rows.values.shape[0]
+
+
+@n_rows.register(CsrRows)
+def _(rows):
+    return rows.starts.shape[0] - 1
+
+
+@n_columns.register(DenseRows)
+def _(rows):
+    return rows.values.shape[1]
+
+
+@n_columns.register(CsrRows)
+def _(rows):
+    return rows.width
+
+
+@n_entries.register(DenseRows)
+def _(rows):
+    return rows.values.size
+
+
+@n_entries.register(CsrRows)
+def _(rows):
+    return rows.values.size
+
+
+@row_dot.register(DenseRows, reassociate=True)
+def _(rows, i, w):
+    x = rows.values[i]
+    total = rows.bias * w[x.shape[0]]
+    for k in range(x.shape[0]):
+        total += x[k] * w[k]
+    return total
+
+
+@row_dot.register(CsrRows)
+def _(rows, i, w):
+    total = rows.bias * w[rows.width]
+    for k in range(rows.starts[i], rows.starts[i + 1]):
+        total += rows.values[k] * w[rows.columns[k]]
+    return total
+
+
+@row_axpy.register(DenseRows)
+def _(rows, i, a, w):
+    x = rows.values[i]
+    for k in range(x.shape[0]):
+        w[k] += a * x[k]
+    w[x.shape[0]] += a * rows.bias
+
+
+@row_axpy.register(CsrRows)
+def _(rows, i, a, w):
+    for k in range(rows.starts[i], rows.starts[i + 1]):
+        w[rows.columns[k]] += a * rows.values[k]
+    w[rows.width] += a * rows.bias
+
+
+@row_outer.register(DenseRows)
+def _(rows, i, a, out):
+    x = rows.values[i]
+    d = x.shape[0]
+    for k in range(d):
+        b = a * x[k]
+        for m in range(k + 1):
+            out[k, m] += b * x[m]
+        out[d, k] += b * rows.bias
+    out[d, d] += a * rows.bias * rows.bias
+
+
+@row_outer.register(CsrRows)
+def _(rows, i, a, out):
+    x, j = rows.values, rows.columns
+    first, end = rows.starts[i], rows.starts[i + 1]
+    last = out[rows.width]
+    for k in range(first, end):
+        b = a * x[k]
+        line = out[j[k]]
+        for m in range(first, k):
+            line[j[m]] += b * x[m]
+        line[j[k]] += b * x[k]
+        last[j[k]] += b * rows.bias
+    last[rows.width] += a * rows.bias * rows.bias
+
+
+@row_sqnorm.register(DenseRows, reassociate=True)
+def _(rows, i):
+    x = rows.values[i]
+    total = rows.bias * rows.bias
+    for k in range(x.shape[0]):
+        total += np.float64(x[k]) * np.float64(x[k])
+    return total
+
+
+@row_sqnorm.register(CsrRows, reassociate=True)
+def _(rows, i):
+    total = rows.bias * rows.bias
+    for k in range(rows.starts[i], rows.starts[i + 1]):
+        total += np.float64(rows.values[k]) * np.float64(rows.values[k])
+    return total
+
+
+@row_prefetch.register(DenseRows)
+def _(rows, i):
+    d = rows.values.shape[1]
+    step = _LINE // rows.values.itemsize
+    for k in range(i * d, i * d + d, step):
+        prefetch(rows.values, k)
+
+
+@row_prefetch.register(CsrRows)
+def _(rows, i):
+    first, end = rows.starts[i], rows.starts[i + 1]
+    for k in range(first, end, np.uint64(_LINE // rows.values.itemsize)):
+        prefetch(rows.values, k)
+    for k in range(first, end, np.uint64(_LINE // rows.columns.itemsize)):
+        prefetch(rows.columns, k)

@@ -1,0 +1,56 @@
+"""Threads over blocks of rows.
+
+Loops release the GIL, so plain Python threads run them in parallel. The blocks depend on the
+data alone, never on the number of threads, and partial sums are combined in the order of the
+blocks: a result has the same bits whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+_local = threading.local()
+
+
+def available() -> int:
+    """Number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def use_threads(n: int) -> Iterator[None]:
+    """Allow `n` threads to the work of this thread, ours and BLAS's."""
+    previous = getattr(_local, "n", 1)
+    _local.n = n
+    try:
+        with _blas().limit(limits=n):
+            yield
+    finally:
+        _local.n = previous
+
+
+@functools.cache
+def _blas() -> Any:
+    import numpy.linalg  # noqa: F401  (its BLAS must be loaded to be found)
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]:
+    """[work(start, stop) for each block of `block` indices below n], on the allowed threads."""
+    bounds = [(s, min(s + block, n)) for s in range(0, n, block)]
+    workers = min(getattr(_local, "n", 1), len(bounds))
+    if workers <= 1:
+        return [work(s, e) for s, e in bounds]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(lambda se: work(*se), bounds))

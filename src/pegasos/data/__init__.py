@@ -1,0 +1,1 @@
+"""Data: the one door for arrays, and the readers of files."""

@@ -1,0 +1,1 @@
+"""The objective: losses, the problem, the certificate."""

@@ -1,0 +1,192 @@
+"""Losses l(z) of the margin z = y f(x), each by four verbs.
+
+    value(loss, z)                   l(z)
+    slope(loss, z)                   l'(z); at a kink the one of the inactive side
+    conjugate(loss, a)               l*(-a) for a in the domain [-slope(+inf), -slope(-inf)]
+    dual_step(loss, alpha, z, q, c)  the alpha' that maximises the dual along one coordinate:
+                                     -z (a' - a) - q/2 (a' - a)^2 - c l*(-a'/c)
+
+and, where it can be written down, `curvature(loss, z)` = l''(z), else taken by differences.
+A loss from outside the package registers the same verbs and trains by the same solvers; see
+docs/guide/own-loss.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pegasos.core.dispatch import generic, helper
+
+_TINY = 1e-300
+
+
+@generic
+def value(loss: Any, z: float) -> float:
+    """l(z)"""
+
+
+@generic
+def slope(loss: Any, z: float) -> float:
+    """l'(z)"""
+
+
+@generic
+def conjugate(loss: Any, a: float) -> float:
+    """l*(-a), for a in the domain"""
+
+
+@generic
+def dual_step(loss: Any, alpha: float, z: float, q: float, c: float) -> float:
+    """The best new alpha along one coordinate"""
+
+
+@generic
+def curvature(loss: Any, z: float) -> float:
+    """l''(z); by central differences of the slope unless registered"""
+    return max(0.0, (slope(loss, z + 1e-6) - slope(loss, z - 1e-6)) / 2e-6)
+
+
+VERBS = (value, slope, conjugate, dual_step)
+
+
+class Pinball(NamedTuple):
+    """max(1 - z, tau (z - 1)): the hinge with a price tau for margins beyond 1 (tau in [0, 1])."""
+
+    tau: float
+
+
+class SquaredHinge(NamedTuple):
+    """max(0, 1 - z)^2"""
+
+
+class Logistic(NamedTuple):
+    """log(1 + exp(-z))"""
+
+
+def Hinge() -> Pinball:  # noqa: N802  (named like the other losses)
+    """max(0, 1 - z): pinball with tau = 0, the same code."""
+    return Pinball(0.0)
+
+
+def domain(loss: Any) -> tuple[float, float]:
+    """The interval of a = alpha / c in which l*(-a) is finite."""
+    return -slope(loss, math.inf), -slope(loss, -math.inf)
+
+
+def check_loss(loss: Any) -> Any:
+    """`loss` itself, or a TypeError that names the verb it lacks."""
+    for verb in VERBS:
+        verb.lookup(type(loss))
+    return loss
+
+
+@value.register(Pinball)
+def _(loss, z):
+    return max(1.0 - z, loss.tau * (z - 1.0))
+
+
+@slope.register(Pinball)
+def _(loss, z):
+    return -1.0 if z < 1.0 else loss.tau
+
+
+@conjugate.register(Pinball)
+def _(loss, a):
+    return -a
+
+
+@curvature.register(Pinball)
+def _(loss, z):
+    return 0.0
+
+
+@dual_step.register(Pinball)
+def _(loss, alpha, z, q, c):
+    return min(max(alpha + (1.0 - z) / max(q, _TINY), -loss.tau * c), c)
+
+
+@value.register(SquaredHinge)
+def _(loss, z):
+    h = max(0.0, 1.0 - z)
+    return h * h
+
+
+@slope.register(SquaredHinge)
+def _(loss, z):
+    return -2.0 * max(0.0, 1.0 - z)
+
+
+@conjugate.register(SquaredHinge)
+def _(loss, a):
+    return a * (0.25 * a - 1.0)
+
+
+@curvature.register(SquaredHinge)
+def _(loss, z):
+    return 2.0 if z < 1.0 else 0.0
+
+
+@dual_step.register(SquaredHinge)
+def _(loss, alpha, z, q, c):
+    return max(0.0, alpha + (1.0 - z - 0.5 * alpha / c) / (q + 0.5 / c))
+
+
+@value.register(Logistic)
+def _(loss, z):
+    return math.log1p(math.exp(-abs(z))) + max(0.0, -z)
+
+
+@slope.register(Logistic)
+def _(loss, z):
+    return -_sigmoid(-z)
+
+
+@conjugate.register(Logistic)
+def _(loss, a):
+    return _xlogx(a) + _xlogx(1.0 - a)
+
+
+@curvature.register(Logistic)
+def _(loss, z):
+    return _sigmoid(z) * _sigmoid(-z)
+
+
+@dual_step.register(Logistic)
+def _(loss, alpha, z, q, c):
+    # With a = c sigmoid(s) the optimum is the root of s + z + q (c sigmoid(s) - alpha), a
+    # function that rises with slope >= 1: Newton from a bracket, bisection when it leaves it.
+    low, high = q * (alpha - c) - z, q * alpha - z
+    s = min(max(-z, low), high)
+    for _ in range(64):
+        p = _sigmoid(s)
+        error = s + z + q * (c * p - alpha)
+        if error > 0.0:
+            high = s
+        else:
+            low = s
+        step = error / (1.0 + q * c * p * (1.0 - p))
+        if abs(step) <= 1e-14 * (1.0 + abs(s)):
+            break
+        s -= step
+        if s <= low or s >= high:
+            s = 0.5 * (low + high)
+    return c * _sigmoid(s)
+
+
+@helper
+def _sigmoid(t):
+    e = math.exp(-abs(t))
+    return (1.0 if t >= 0.0 else e) / (1.0 + e)
+
+
+@helper
+def _xlogx(a):
+    return a * math.log(a) if a > 0.0 else 0.0
+
+
+def is_piecewise_linear(loss: Any) -> bool:
+    """Whether the loss has no curvature where margins lie: Newton's method has nothing to use."""
+    return all(curvature(loss, float(z)) == 0.0 for z in np.linspace(-3.0, 3.0, 25))

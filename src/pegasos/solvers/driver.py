@@ -1,0 +1,173 @@
+"""The driver: the one owner of stopping, certificates, the clock, history and interruption.
+
+A solver knows none of these. It is a frozen dataclass with
+
+    init(problem, seed, alpha=None) -> state      start, or start again from alpha
+    step(problem, state) -> state                 at most ~0.2 s of work
+    candidate(problem, state) -> alpha, w or None the point to certify (None: w = w0 + v(alpha))
+    refresh(problem, state, seen) -> state        go on from an exact evaluation
+
+and its state a NamedTuple with `epoch`, `estimate` (of the absolute gap; inf if unknown) and
+`exhausted` (True: another step cannot improve the answer).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from pegasos.objective.certificate import Certificate, Evaluation, evaluate
+from pegasos.objective.losses import value
+from pegasos.objective.problem import Problem
+
+
+class Solver(Protocol):
+    """What the driver asks of a solver."""
+
+    def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> Any: ...
+    def step(self, problem: Problem, state: Any) -> Any: ...
+    def candidate(self, problem: Problem, state: Any) -> tuple[np.ndarray, np.ndarray | None]: ...
+    def refresh(self, problem: Problem, state: Any, seen: Evaluation) -> Any: ...
+
+
+class Progress(NamedTuple):
+    """A moment of a run. `certificate` is None where none was computed, `stop` until the end."""
+
+    epoch: int
+    seconds: float
+    estimate: float
+    certificate: Certificate | None
+    stop: str | None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When to stop. `callback(progress)` may return True to ask for it.
+
+    `every`: certify after each so many epochs, beside the times when it may end the run.
+    """
+
+    tol: float = 1e-3
+    max_epochs: int = 1000
+    max_seconds: float = np.inf
+    callback: Callable[[Progress], bool | None] | None = None
+    every: int | None = None
+
+
+@dataclass
+class Run:
+    """What a run has found so far; `best` holds the best proven w and alpha."""
+
+    best: Evaluation
+    history: list[Progress]
+    stop_reason: str
+    state: Any
+
+    @property
+    def certificate(self) -> Certificate:
+        return self.best.certificate
+
+
+def run(solver: Solver, problem: Problem, stop: Stop, seed: int = 0, alpha=None) -> Run:
+    """Iterate to the end. KeyboardInterrupt ends the run with the best answer so far."""
+    driver = Driver(solver, problem, stop, seed, alpha)
+    for _ in driver:
+        pass
+    return driver.result()
+
+
+class Driver:
+    """Iterating yields a Progress after each step; `result()` may be called at any time."""
+
+    def __init__(self, solver: Solver, problem: Problem, stop: Stop, seed: int = 0, alpha=None):
+        self.solver, self.problem, self.stop = solver, problem, stop
+        self.best: Evaluation | None = None
+        self.history: list[Progress] = []
+        self.stop_reason = "running"
+        self._start = time.perf_counter()
+        self._next_check = 8
+        self.state = solver.init(problem, seed, alpha)
+        self._seen_epoch = -1
+        if alpha is None and not problem.center.any():
+            self._scale = float(problem.c.sum()) * value(problem.loss, 0.0)
+        else:
+            self._certify()
+
+    def __iter__(self) -> Iterator[Progress]:
+        progress = self._progress(None)
+        while progress.stop is None:
+            try:
+                progress = self._advance()
+            except KeyboardInterrupt:
+                progress = self._progress("interrupted")
+            if progress.certificate is not None:
+                self.history.append(progress)
+            self.stop_reason = progress.stop or self.stop_reason
+            yield progress
+
+    def result(self) -> Run:
+        if self.best is None:
+            self._certify()
+        assert self.best is not None
+        return Run(self.best, self.history, self.stop_reason, self.state)
+
+    def _advance(self) -> Progress:
+        self.state = self.solver.step(self.problem, self.state)
+        out_of_time = time.perf_counter() - self._start >= self.stop.max_seconds
+        out_of_epochs = self.state.epoch >= self.stop.max_epochs
+        due = out_of_time or out_of_epochs or self._due()
+        certificate = self._certify() if due else None
+        reason = None
+        if certificate is not None and certificate.relative_gap <= self.stop.tol:
+            reason = "gap"
+        elif self.state.exhausted:
+            reason = "stalled"
+        elif out_of_time:
+            reason = "max_time"
+        elif out_of_epochs:
+            reason = "max_iter"
+        progress = self._progress(reason, certificate)
+        if reason is None and self.stop.callback is not None and self.stop.callback(progress):
+            progress = progress._replace(stop="callback")
+        return progress
+
+    def _due(self) -> bool:
+        """Whether an exact evaluation may end the run, or enough epochs went by without one."""
+        state = self.state
+        if state.exhausted:
+            return True
+        if state.epoch == self._seen_epoch:
+            return False
+        if self.stop.every is not None and state.epoch % self.stop.every == 0:
+            return True
+        return state.epoch >= self._next_check or state.estimate <= self.stop.tol * self._scale
+
+    def _certify(self) -> Certificate:
+        """Evaluate exactly, keep the better primal and the better dual point, refresh the solver."""
+        alpha, w = self.solver.candidate(self.problem, self.state)
+        seen = evaluate(self.problem, alpha, w)
+        self._scale = seen.certificate.primal
+        self.best = _better(self.best, seen)
+        self._next_check = max(8, 2 * self.state.epoch)
+        self.state = self.solver.refresh(self.problem, self.state, seen)
+        self._seen_epoch = self.state.epoch
+        return self.best.certificate
+
+    def _progress(self, stop: str | None, certificate: Certificate | None = None) -> Progress:
+        seconds = time.perf_counter() - self._start
+        return Progress(self.state.epoch, seconds, self.state.estimate, certificate, stop)
+
+
+def _better(best: Evaluation | None, seen: Evaluation) -> Evaluation:
+    """The lower primal point with the higher dual point: their gap is a proof as well."""
+    if best is None:
+        return seen
+    old, new = best.certificate, seen.certificate
+    primal = seen if new.primal < old.primal or np.isnan(old.primal) else best
+    dual = seen if new.dual > old.dual or np.isnan(old.dual) else best
+    certificate = Certificate(primal.certificate.primal, dual.certificate.dual)
+    return Evaluation(primal.w, dual.alpha, primal.margins, certificate)

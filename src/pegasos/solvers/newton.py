@@ -1,0 +1,183 @@
+"""Newton's method for tall data (rows >> columns): d x d normal equations.
+
+Problem:  min_w 1/2 ||w - w0||_R^2 + sum_i c_i l(z_i),  R = I, but 0 for a free intercept
+Response: a_i(z) = -c_i l'(z)                           (smooth loss)
+          a_i(z) = dual_step(l, alpha_i, z, q, c_i)     (piecewise linear loss, q > 0)
+Update:   (R + X' diag(h) X) dw = -(R (w - w0) - X' diag(y) a),  h_i = -a_i'(z_i),
+          then a line search on the derivative along dw.
+Outer:    a loss without curvature is smoothed by the proximal term q/2 (a - alpha)^2 of the
+          augmented Lagrangian: when the inner problem is solved well enough, alpha <- a and
+          q <- q / 4. The smooth case is q = 0 and needs no outer loop: the same code.
+Stopping: `estimate` = P(w) - D(a).
+
+Mangasarian 2002 and Keerthi & DeCoste 2005 (squared hinge); Li, Sun, Toh 2018 (SsNAL).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from pegasos.core.jit import hot
+from pegasos.core.matrix import combine, gram, products
+from pegasos.core.rows import n_rows
+from pegasos.objective.certificate import Evaluation
+from pegasos.objective.losses import (
+    conjugate,
+    curvature,
+    dual_step,
+    is_piecewise_linear,
+    slope,
+    value,
+)
+from pegasos.objective.problem import Problem
+from pegasos.solvers.linalg import factor
+
+
+class NewtonState(NamedTuple):
+    """w and its scores X w; proximal centre alpha and weight q; at w the response a, h, X'ya."""
+
+    w: np.ndarray
+    scores: np.ndarray
+    alpha: np.ndarray
+    q: float
+    response: np.ndarray
+    slopes: np.ndarray
+    v: np.ndarray
+    inner: int
+    estimate: float
+    epoch: int
+    exhausted: bool
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Newton's method; `growth` divides q after an outer step, `patience` bounds inner steps."""
+
+    growth: float = 4.0
+    patience: int = 30
+
+    def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> NewtonState:
+        alpha = np.zeros(n_rows(problem.rows)) if alpha is None else alpha
+        v = combine(problem.rows, problem.y * alpha)
+        w = problem.center + penalties(problem) * v
+        q = 2.0 / float(np.median(problem.c)) if is_piecewise_linear(problem.loss) else 0.0
+        scores = products(problem.rows, w)
+        state = NewtonState(w, scores, alpha, q, alpha, alpha, v, 0, np.inf, 0, exhausted=False)
+        return _respond(problem, state)
+
+    def step(self, problem: Problem, state: NewtonState) -> NewtonState:
+        """An inner step, after an outer one if the inner problem is solved well enough."""
+        gradient = penalties(problem) * (state.w - problem.center) - state.v
+        if state.q > 0.0 and self._inner_done(problem, state, gradient):
+            slower = 1.0 if state.inner >= self.patience else self.growth
+            state = state._replace(alpha=state.response, q=state.q / slower, inner=0)
+            state = _respond(problem, state)
+            gradient = penalties(problem) * (state.w - problem.center) - state.v
+        H = gram(problem.rows, state.slopes, _precision(problem, state.slopes))
+        H[np.diag_indices_from(H)] += penalties(problem)
+        direction = -factor(H)(gradient)
+        along = products(problem.rows, direction)
+        t = _line_search(problem, state, direction, along)
+        moved = state._replace(
+            w=state.w + t * direction,
+            scores=state.scores + t * along,
+            inner=state.inner + 1,
+            epoch=state.epoch + 1,
+            exhausted=not np.any(t * along),
+        )
+        return _respond(problem, moved)
+
+    def _inner_done(self, problem: Problem, state: NewtonState, gradient: np.ndarray) -> bool:
+        residual = 0.5 * float(gradient @ gradient)
+        if problem.free:  # an unbalanced alpha costs about what it must give up
+            residual += abs(gradient[-1] / problem.rows.bias) - 0.5 * gradient[-1] ** 2
+        enough = residual <= 0.02 * state.estimate or state.inner >= self.patience
+        return state.inner > 0 and enough
+
+    def candidate(self, problem: Problem, state: NewtonState) -> tuple[np.ndarray, np.ndarray]:
+        return state.response, state.w
+
+    def refresh(self, problem: Problem, state: NewtonState, seen: Evaluation) -> NewtonState:
+        return state
+
+
+def penalties(problem: Problem) -> np.ndarray:
+    """The diagonal of R."""
+    R = np.ones(problem.center.size)
+    if problem.free:
+        R[-1] = 0.0
+    return R
+
+
+def _precision(problem: Problem, h: np.ndarray) -> type:
+    """float32 products while their rounding is far below the unit that R adds."""
+    single = problem.rows.values.dtype == np.float32 and float(h @ problem.q) * 6e-8 < 0.03
+    return np.float32 if single and not problem.free else np.float64
+
+
+def _respond(problem: Problem, state: NewtonState) -> NewtonState:
+    """The state with response, slopes, v and gap estimate of its w."""
+    a, h, losses, conjugates = _responses(problem, state.alpha, state.q, state.scores)
+    v = combine(problem.rows, problem.y * a)
+    free_of = penalties(problem)
+    away, pull = free_of * (state.w - problem.center), free_of * v
+    gap = 0.5 * float(away @ away + pull @ pull) + float(problem.center @ pull)
+    return state._replace(response=a, slopes=h, v=v, estimate=abs(gap + losses + conjugates))
+
+
+def _line_search(problem, state, direction, along) -> float:
+    """A t in (0, 1] where the derivative along the direction has nearly vanished."""
+    shrink = penalties(problem) * direction
+    d0, d1 = float((state.w - problem.center) @ shrink), float(shrink @ shrink)
+
+    def derivative(t: float) -> float:
+        return d0 + t * d1 - _pull(problem, state.alpha, state.q, state.scores, along, t)
+
+    start, end = derivative(0.0), derivative(1.0)
+    low, high, at_low, at_high = 0.0, 1.0, start, end
+    if end <= 0.1 * abs(start):
+        return 1.0
+    for k in range(60):
+        t = low - at_low * (high - low) / (at_high - at_low) if k % 2 else 0.5 * (low + high)
+        at = derivative(t)
+        if abs(at) <= 0.1 * abs(start):
+            return t
+        if at > 0.0:
+            high, at_high = t, at
+        else:
+            low, at_low = t, at
+    return low
+
+
+@hot
+def _responses(problem, alpha, q, scores):
+    """Responses a_i, their slopes h_i, sum c_i l(z_i) and sum c_i l*(-a_i/c_i)."""
+    n = scores.shape[0]
+    loss = problem.loss
+    low, high = -slope(loss, np.inf), -slope(loss, -np.inf)
+    a, h = np.empty(n), np.empty(n)
+    losses, conjugates = 0.0, 0.0
+    for i in range(n):
+        c, z = problem.c[i], problem.y[i] * scores[i]
+        a[i] = dual_step(loss, alpha[i], z, q, c)
+        bend = c * curvature(loss, z + q * (a[i] - alpha[i]))
+        h[i] = bend / (1.0 + q * bend)
+        if q > 0.0 and bend == 0.0 and low * c < a[i] < high * c:  # at a kink
+            h[i] = 1.0 / q
+        losses += c * value(loss, z)
+        conjugates += c * conjugate(loss, a[i] / c)
+    return a, h, losses, conjugates
+
+
+@hot
+def _pull(problem, alpha, q, scores, along, t):
+    """sum_i y_i along_i a_i(z_i + t y_i along_i)"""
+    total = 0.0
+    for i in range(scores.shape[0]):
+        y = problem.y[i]
+        z = y * (scores[i] + t * along[i])
+        total += y * along[i] * dual_step(problem.loss, alpha[i], z, q, problem.c[i])
+    return total
