@@ -81,27 +81,40 @@ def _block(rows: Any) -> int:
     return max(1, int(entries * n_rows(rows) / max(1, n_entries(rows))))
 
 
-def gram(rows: Any, h: np.ndarray, dtype: Any) -> np.ndarray:
-    """X' diag(h) X for h >= 0, the virtual column included; products in `dtype`, sums float64.
+def occupied(rows: Any) -> np.ndarray:
+    """Indices of the columns that hold anything, the virtual one included.
+
+    A random combination of the rows vanishes in an empty column and, but for an accident of
+    probability zero, in no other.
+    """
+    weights = np.random.default_rng(0).uniform(1.0, 2.0, n_rows(rows))
+    return np.flatnonzero(combine(rows, weights))
+
+
+def gram(rows: Any, h: np.ndarray, dtype: Any, columns: np.ndarray) -> np.ndarray:
+    """X' diag(h) X of the given columns, for h >= 0; products in `dtype`, sums in float64.
 
     Rows with h = 0 cost nothing.
     """
     chosen = np.flatnonzero(h)
     entries_per_row = n_entries(rows) / max(1, n_rows(rows))
     few = entries_per_row**2 < 0.1 * n_columns(rows) ** 2
-    return _outer_gram(rows, h, chosen) if few else _blas_gram(rows, h, chosen, dtype)
+    if few:
+        return _outer_gram(rows, h, chosen)[np.ix_(columns, columns)]
+    return _blas_gram(rows, h, chosen, dtype, columns)
 
 
-def _blas_gram(rows, h, chosen, dtype):
+def _blas_gram(rows, h, chosen, dtype, columns):
     """Gram matrix by BLAS, from blocks of the chosen rows written out and weighted."""
     width = n_columns(rows) + 1
-    total = np.zeros((width, width))
-    size = max(256, (1 << 19) // width)
+    total = np.zeros((columns.size, columns.size))
+    size = max(256, 2 * width, (1 << 18) // width)  # rows: in cache, yet many to a sum of d x d
     block = np.empty((min(size, chosen.size), width), dtype=dtype)
     for s in range(0, chosen.size, size):
         part = block[: min(size, chosen.size - s)]
         _write_out(rows, h, chosen[s : s + size], part)
-        total += part.T @ part
+        used = part if columns.size == width else part[:, columns]
+        total += used.T @ used
     return total
 
 

@@ -55,6 +55,11 @@ def n_entries(rows: Any) -> int:
 
 
 @generic
+def row_work(rows: Any) -> float:
+    """The time to read an average row, in nanoseconds (about: for choosing a method)"""
+
+
+@generic
 def row_dot(rows: Any, i: int, w: np.ndarray) -> float:
     """x_i . w"""
 
@@ -107,6 +112,16 @@ def _(rows):
 @n_entries.register(CsrRows)
 def _(rows):
     return rows.values.size
+
+
+@row_work.register(DenseRows)
+def _(rows):
+    return 0.2 * rows.values.shape[1]
+
+
+@row_work.register(CsrRows)
+def _(rows):
+    return 1.0 * rows.values.size / max(1, rows.starts.shape[0] - 1)
 
 
 @row_dot.register(DenseRows, reassociate=True)

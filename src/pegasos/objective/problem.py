@@ -15,6 +15,7 @@ import numpy as np
 
 from pegasos.core.matrix import sqnorms
 from pegasos.core.rows import n_columns
+from pegasos.data.check import frozen
 from pegasos.objective.losses import check_loss
 
 
@@ -46,4 +47,4 @@ def make_problem(rows, y, c, loss, center=None, free=False) -> Problem:
             f"C times the size of the data overflows: sum of C_i ||x_i|| is {reach:.1e}, "
             "beyond 1e150. Scale the features (StandardScaler) or lower C."
         )
-    return Problem(rows, y, c, q, check_loss(loss), center, bool(free))
+    return Problem(rows, frozen(y), frozen(c), q, check_loss(loss), center, bool(free))

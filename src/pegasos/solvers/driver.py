@@ -91,7 +91,7 @@ class Driver:
         self._start = time.perf_counter()
         self._next_check = 8
         self.state = solver.init(problem, seed, alpha)
-        self._seen_epoch = -1
+        self._certified, self._not_before, self._last_gap = -1, 1, 0.0
         if alpha is None and not problem.center.any():
             self._scale = float(problem.c.sum()) * value(problem.loss, 0.0)
         else:
@@ -109,8 +109,19 @@ class Driver:
             self.stop_reason = progress.stop or self.stop_reason
             yield progress
 
+    def interrupt(self) -> Run:
+        """End here, as Ctrl-C does."""
+        self.stop_reason = "interrupted"
+        return self.result()
+
+    def point(self) -> np.ndarray:
+        """The current w, computed for who asks."""
+        return evaluate(self.problem, *self.solver.candidate(self.problem, self.state)).w
+
     def result(self) -> Run:
-        if self.best is None:
+        """The best answer; certified now if steps were taken since, except after Ctrl-C."""
+        stale = self.state.epoch > self._certified and self.stop_reason != "interrupted"
+        if self.best is None or stale:
             self._certify()
         assert self.best is not None
         return Run(self.best, self.history, self.stop_reason, self.state)
@@ -140,11 +151,12 @@ class Driver:
         state = self.state
         if state.exhausted:
             return True
-        if state.epoch == self._seen_epoch:
+        if state.epoch < self._not_before:
             return False
         if self.stop.every is not None and state.epoch % self.stop.every == 0:
             return True
-        return state.epoch >= self._next_check or state.estimate <= self.stop.tol * self._scale
+        low = max(self.stop.tol * self._scale, 0.03 * self._last_gap)
+        return state.epoch >= self._next_check or state.estimate <= low
 
     def _certify(self) -> Certificate:
         """Evaluate exactly, keep the better primal and the better dual point, refresh the solver."""
@@ -152,9 +164,11 @@ class Driver:
         seen = evaluate(self.problem, alpha, w)
         self._scale = seen.certificate.primal
         self.best = _better(self.best, seen)
+        self._last_gap = seen.certificate.gap
         self._next_check = max(8, 2 * self.state.epoch)
+        self._certified = self.state.epoch
+        self._not_before = self.state.epoch + 1 + self.state.epoch // 16
         self.state = self.solver.refresh(self.problem, self.state, seen)
-        self._seen_epoch = self.state.epoch
         return self.best.certificate
 
     def _progress(self, stop: str | None, certificate: Certificate | None = None) -> Progress:

@@ -43,6 +43,7 @@ class DualState(NamedTuple):
     cursor: int
     radius: float
     terms: float
+    moves: int
     estimate: float
     epoch: int
     exhausted: bool
@@ -66,6 +67,7 @@ class Dual:
             cursor=0,
             radius=np.inf,
             terms=0.0,
+            moves=0,
             estimate=np.inf,
             epoch=0,
             exhausted=False,
@@ -77,13 +79,20 @@ class Dual:
             shuffle(state.order, state.active, state.rng)
         n = n_rows(problem.rows)
         length = max(1, _SLICE * n // max(1, n_entries(problem.rows)))
-        cursor, active, terms = _sweep(problem, state, min(state.cursor + length, n))
-        state = state._replace(cursor=cursor, active=active, terms=state.terms + terms)
+        cursor, active, terms, moves = _sweep(problem, state, min(state.cursor + length, n))
+        terms, moves = state.terms + terms, state.moves + moves
+        state = state._replace(cursor=cursor, active=active, terms=terms, moves=moves)
         if cursor < active:
             return state
-        radius = self.caution * np.sqrt(2.0 * state.terms) if self.shrinking else np.inf
+        radius = self.caution * np.sqrt(2.0 * terms) if self.shrinking else np.inf
         return state._replace(
-            cursor=0, terms=0.0, estimate=state.terms, radius=radius, epoch=state.epoch + 1
+            cursor=0,
+            terms=0.0,
+            moves=0,
+            estimate=terms,
+            radius=radius,
+            epoch=state.epoch + 1,
+            exhausted=moves == 0,
         )
 
     def candidate(self, problem: Problem, state: DualState) -> tuple[np.ndarray, None]:
@@ -92,16 +101,18 @@ class Dual:
     def refresh(self, problem: Problem, state: DualState, seen: Evaluation) -> DualState:
         """Go on from the exact w, with every row back in the epoch."""
         state.w[:] = seen.w
-        return state._replace(active=n_rows(problem.rows), cursor=0, terms=0.0)
+        n = n_rows(problem.rows)
+        exhausted = state.exhausted and state.active == n
+        return state._replace(active=n, cursor=0, terms=0.0, moves=0, exhausted=exhausted)
 
 
 @hot
 def _sweep(problem, state, stop):
-    """Coordinate steps on order[cursor:stop]; returns the new cursor, active, and gap terms."""
+    """Coordinate steps on order[cursor:stop]; returns cursor, active, gap terms, moves."""
     alpha, w, order, radius = state.alpha, state.w, state.order, state.radius
     loss, rows = problem.loss, problem.rows
     lowest, highest = slope(loss, -np.inf), slope(loss, np.inf)
-    s, active, terms = state.cursor, state.active, 0.0
+    s, active, terms, moves = state.cursor, state.active, 0.0, 0
     while s < min(stop, active):
         if s + _AHEAD < active:
             ahead = order[s + _AHEAD]
@@ -125,5 +136,6 @@ def _sweep(problem, state, stop):
         if new != old:
             alpha[i] = new
             row_axpy(rows, i, (new - old) * y, w)
+            moves += abs(new - old) > 1e-15 * c
         s += 1
-    return s, active, terms
+    return s, active, terms, moves

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.core.jit import hot
-from pegasos.core.matrix import combine, gram, products
+from pegasos.core.matrix import combine, gram, occupied, products
 from pegasos.core.rows import n_rows
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import (
@@ -36,6 +36,18 @@ from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import factor
 
 
+class Curvature(NamedTuple):
+    """G = X' diag(u) X, kept between steps: few of the u change from one step to the next.
+
+    `mass` is the largest sum u_i ||x_i||^2 behind G, the measure of its rounding errors.
+    """
+
+    u: np.ndarray
+    G: np.ndarray
+    mass: float
+    dtype: type
+
+
 class NewtonState(NamedTuple):
     """w and its scores X w; proximal centre alpha and weight q; at w the response a, h, X'ya."""
 
@@ -46,6 +58,8 @@ class NewtonState(NamedTuple):
     response: np.ndarray
     slopes: np.ndarray
     v: np.ndarray
+    columns: np.ndarray
+    curvature: Curvature | None
     inner: int
     estimate: float
     epoch: int
@@ -65,7 +79,8 @@ class Newton:
         w = problem.center + penalties(problem) * v
         q = 2.0 / float(np.median(problem.c)) if is_piecewise_linear(problem.loss) else 0.0
         scores = products(problem.rows, w)
-        state = NewtonState(w, scores, alpha, q, alpha, alpha, v, 0, np.inf, 0, exhausted=False)
+        used = occupied(problem.rows)
+        state = NewtonState(w, scores, alpha, q, alpha, alpha, v, used, None, 0, np.inf, 0, False)
         return _respond(problem, state)
 
     def step(self, problem: Problem, state: NewtonState) -> NewtonState:
@@ -76,14 +91,18 @@ class Newton:
             state = state._replace(alpha=state.response, q=state.q / slower, inner=0)
             state = _respond(problem, state)
             gradient = penalties(problem) * (state.w - problem.center) - state.v
-        H = gram(problem.rows, state.slopes, _precision(problem, state.slopes))
-        H[np.diag_indices_from(H)] += penalties(problem)
-        direction = -factor(H)(gradient)
+        unit = state.q if state.q > 0.0 else 1.0
+        bend = _follow(problem, state, state.slopes * unit, unit)
+        H = bend.G / unit
+        H[np.diag_indices_from(H)] += penalties(problem)[state.columns]
+        direction = np.zeros_like(gradient)  # in an empty column w stays at w0
+        direction[state.columns] = -factor(H)(gradient[state.columns])
         along = products(problem.rows, direction)
         t = _line_search(problem, state, direction, along)
         moved = state._replace(
             w=state.w + t * direction,
             scores=state.scores + t * along,
+            curvature=bend,
             inner=state.inner + 1,
             epoch=state.epoch + 1,
             exhausted=not np.any(t * along),
@@ -112,10 +131,25 @@ def penalties(problem: Problem) -> np.ndarray:
     return R
 
 
-def _precision(problem: Problem, h: np.ndarray) -> type:
-    """float32 products while their rounding is far below the unit that R adds."""
-    single = problem.rows.values.dtype == np.float32 and float(h @ problem.q) * 6e-8 < 0.03
-    return np.float32 if single and not problem.free else np.float64
+def _follow(problem: Problem, state: NewtonState, u: np.ndarray, unit: float) -> Curvature:
+    """The Gram matrix of u: the last one corrected where u changed, or a new one if cheaper.
+
+    Products are float32 while their rounding is far below the unit that R adds to G / unit.
+    """
+    last, mass = state.curvature, float(u @ problem.q)
+    if last is not None:
+        change = u - last.u
+        mass = max(mass, last.mass)
+        if 2 * np.count_nonzero(change) > np.count_nonzero(u):
+            last, mass = None, float(u @ problem.q)
+    precise = problem.free or problem.rows.values.dtype != np.float32 or mass * 6e-8 > 0.03 * unit
+    dtype = np.float64 if precise else np.float32
+    if last is None or last.dtype != dtype:
+        G = gram(problem.rows, u, dtype, state.columns)
+        return Curvature(u, G, float(u @ problem.q), dtype)
+    more = gram(problem.rows, np.maximum(change, 0.0), dtype, state.columns)
+    less = gram(problem.rows, np.maximum(-change, 0.0), dtype, state.columns)
+    return Curvature(u, last.G + (more - less), mass, dtype)
 
 
 def _respond(problem: Problem, state: NewtonState) -> NewtonState:

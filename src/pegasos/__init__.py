@@ -1,0 +1,26 @@
+"""pegasos: large-margin learning that proves how good its answer is."""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "LinearSVC": "pegasos.estimators.linear",
+    "LogisticRegression": "pegasos.estimators.linear",
+    "Certificate": "pegasos.objective.certificate",
+}
+__all__ = [*_HOMES, "losses"]
+
+
+def __getattr__(name: str) -> Any:
+    """Names are imported when first used, so that `import pegasos` costs nothing."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name == "losses":
+        return import_module("pegasos.losses")
+    raise AttributeError(f"module 'pegasos' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,1 @@
+"""Estimators: scikit-learn parameters in, a problem solved, a certified model out."""

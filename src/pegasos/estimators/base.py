@@ -1,0 +1,241 @@
+"""What every linear classifier shares: the way from (X, y) to certified weights and back.
+
+`fit` validates at the data door and solves one-vs-all; `decision_function` is one product.
+A subclass adds its parameters and names its loss.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from pegasos.core.matrix import products
+from pegasos.core.threads import use_threads
+from pegasos.data.check import as_rows, small_dtype
+from pegasos.estimators import parameters as par
+from pegasos.estimators.callbacks import FitTasks
+from pegasos.estimators.one_vs_all import Task, signs, solve
+from pegasos.estimators.transfer import centers_of
+from pegasos.objective.problem import C_from_lam
+from pegasos.solvers.auto import Choice
+from pegasos.solvers.driver import Run, Stop
+
+ACTIONS = {
+    "max_iter": "raise max_iter (now {max_iter})",
+    "max_time": "raise max_time (now {max_time})",
+    "stalled": "scale the features (StandardScaler) or lower C, float64 can do no more here",
+}
+
+
+class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Base of the linear classifiers. Subclasses define `__init__` and `_loss()`."""
+
+    def _loss(self) -> Any:
+        raise NotImplementedError
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Fit to rows X and labels y.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            float32 and float64 are used as they are, without a copy.
+        y : array of shape (n_samples,)
+            Class labels, two or more.
+        sample_weight : array of shape (n_samples,), default=None
+            A weight of k counts a row k times.
+
+        Returns
+        -------
+        self
+        """
+        loss, stop = self._loss(), self._stop()
+        threads = par.threads_of(self.n_threads)
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=small_dtype(X), accept_large_sparse=True
+        )
+        label = self._encode(y)
+        c = self._row_costs(X, y, label, sample_weight)
+        kept = np.flatnonzero(c > 0.0)
+        if kept.size < c.size:  # a weight of 0 is a row that is not there
+            X, label, c = X[kept], label[kept], c[kept]
+            self._refuse_missing_classes(label)
+        with use_threads(threads), _heard(self.verbose):
+            self._fit_rows(X, label, c, kept, loss, stop)
+        return self
+
+    def _fit_rows(self, X, label, c, kept, loss, stop) -> None:
+        bias, free = self._bias()
+        targets = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
+        task = Task(
+            rows=as_rows(X, bias),
+            label=label,
+            c=c,
+            targets=targets,
+            centers=centers_of(self.center, len(targets), X.shape[1], bias),
+            starts=self._warm_starts(len(targets), len(label)),
+            loss=loss,
+            free=free,
+            solver=par.one_of("solver", self.solver, par.SOLVERS),
+            stop=stop,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+
+        def attributes(weights: np.ndarray) -> dict[str, Any]:
+            return {"coef_": weights[:, :-1].copy(), "intercept_": bias * weights[:, -1]}
+
+        tasks = FitTasks(self, len(targets), {"X": X, "y": self.classes_[label]}, attributes)
+        runs = solve(task, tasks)
+        self.__dict__.update(attributes(np.array([run.best.w for run in runs])))
+        self._record(task, runs, kept)
+        tasks.end()
+        if any(run.stop_reason == "interrupted" for run in runs):
+            raise KeyboardInterrupt
+        self._warn_unless_converged(runs)
+
+    def decision_function(self, X):
+        """Signed distances w.x + b (times ||w||).
+
+        Returns
+        -------
+        array of shape (n_samples,) for two classes, else (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=small_dtype(X), accept_large_sparse=True
+        )
+        rows = as_rows(X, 1.0)
+        with use_threads(par.threads_of(self.n_threads)):
+            scores = [
+                products(rows, np.append(w, b))
+                for w, b in zip(self.coef_, self.intercept_, strict=True)
+            ]
+        return scores[0] if len(scores) == 1 else np.column_stack(scores)
+
+    def predict(self, X):
+        """The most likely class of each row."""
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # Parameters to numbers
+
+    def _stop(self) -> Stop:
+        par.one_of("multi_class", self.multi_class, ("ovr",))
+        limit = np.inf if self.max_time is None else par.positive("max_time", self.max_time)
+        return Stop(
+            tol=par.positive("tol", self.tol, zero=True),
+            max_epochs=par.count("max_iter", self.max_iter),
+            max_seconds=limit,
+        )
+
+    def _bias(self) -> tuple[float, bool]:
+        """The value of the virtual column, and whether its weight is free of penalty."""
+        reading = par.intercept_of(self.intercept, self.fit_intercept)
+        scale = par.positive("intercept_scaling", self.intercept_scaling)
+        return {"none": 0.0, "penalised": scale, "free": 1.0}[reading], reading == "free"
+
+    def _encode(self, y) -> np.ndarray:
+        check_classification_targets(y)
+        self.classes_, label = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes in the data, "
+                f"but the data contains only one class: {self.classes_[0]!r}"
+            )
+        return label
+
+    def _row_costs(self, X, y, label, sample_weight) -> np.ndarray:
+        """c_i = C class_weight[y_i] sample_weight_i"""
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        total = float(weight.sum())
+        if self.lam is None:
+            C = par.positive("C", self.C)
+        else:
+            C = C_from_lam(par.positive("lam", self.lam), total)
+        if self.class_weight is None:
+            return C * weight
+        per_class = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=y, sample_weight=weight
+        )
+        return C * np.asarray(per_class, dtype=np.float64)[label] * weight
+
+    def _refuse_missing_classes(self, label) -> None:
+        missing = np.setdiff1d(np.arange(len(self.classes_)), label)
+        if missing.size:
+            raise ValueError(
+                f"class {self.classes_[missing[0]]!r} has no sample of positive weight: "
+                "drop its rows or give them weight"
+            )
+
+    def _warm_starts(self, n_problems: int, n: int) -> np.ndarray | None:
+        """alpha / c of the last fit, if warm_start is on and the rows are as many."""
+        last = getattr(self, "_dual_share", None) if self.warm_start else None
+        return last if last is not None and last.shape == (n_problems, n) else None
+
+    # Results to attributes
+
+    def _record(self, task: Task, runs: list[Run], kept: np.ndarray) -> None:
+        alpha = np.array([run.best.alpha for run in runs])
+        self._dual_share = alpha / task.c
+        used = np.flatnonzero(np.any(alpha != 0.0, axis=0))
+        self.support_ = kept[used]
+        self.dual_coef_ = np.array([a[used] * signs(task, k)[used] for k, a in enumerate(alpha)])
+        self.n_iter_ = max(run.state.epoch for run in runs)
+        asked = Choice(task.solver, "asked for")
+        for name, values in {
+            "certificate_": [run.certificate for run in runs],
+            "history_": [run.history for run in runs],
+            "stop_reason_": [run.stop_reason for run in runs],
+            "solver_": [getattr(run.state, "choice", asked) for run in runs],
+        }.items():
+            setattr(self, name, values[0] if len(self.classes_) == 2 else values)
+
+    def _warn_unless_converged(self, runs: list[Run]) -> None:
+        worst = max(runs, key=lambda run: run.certificate.relative_gap)
+        action = ACTIONS.get(worst.stop_reason)
+        if action is None or worst.certificate.relative_gap <= self.tol:
+            return
+        gap, primal = worst.certificate.relative_gap, worst.certificate.primal
+        advice = action.format(max_iter=self.max_iter, max_time=self.max_time)
+        warnings.warn(
+            f"{type(self).__name__} stopped ({worst.stop_reason}) with a proven relative gap of "
+            f"{gap:.1e}, above tol={self.tol:g}: the objective {primal:.6g} is at most "
+            f"{100 * gap:.2g} % above the optimum. To get closer: {advice}.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+
+
+@contextlib.contextmanager
+def _heard(verbose: int) -> Iterator[None]:
+    """Let the log of this fit be heard on standard error if `verbose`."""
+    if not verbose:
+        yield
+        return
+    log, handler = logging.getLogger("pegasos"), logging.StreamHandler()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)

@@ -1,0 +1,197 @@
+"""LinearSVC and LogisticRegression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegasos.estimators import parameters as par
+from pegasos.estimators.base import LinearClassifier
+from pegasos.objective.losses import Logistic
+
+_COMMON = """C : float, default=1.0
+        Weight of the data against the penalty: 1/2 ||w||^2 + C * sum of losses.
+    lam : float, default=None
+        The same by another name: lam/2 ||w||^2 + mean loss, lam = 1 / (C N) with N the sum of
+        sample weights. If given, C is not used.
+    tol : float, default=1e-3
+        Stop when the relative duality gap is proven to be at most this: the objective is then
+        within a share `tol` of the best possible one.
+    max_iter : int, default=1000
+        Most epochs (passes over the data, or Newton steps).
+    max_time : float, default=None
+        Most seconds.
+    intercept : {"free", "penalised", "none"}, default="free"
+        Whether there is an intercept, and whether the penalty falls on it.
+    fit_intercept : bool, default=True
+        scikit-learn's form: False means intercept="none".
+    intercept_scaling : float, default=1.0
+        The constant feature behind a penalised intercept.
+    class_weight : dict or "balanced", default=None
+        Factors on C per class; "balanced" gives N / (K N_k).
+    multi_class : {"ovr"}, default="ovr"
+        One problem per class against the rest.
+    center : fitted linear model or array, default=None
+        The point w0 from which w is penalised: 1/2 ||w - w0||^2 (transfer from a related model).
+    solver : {"auto", "dual", "newton", "interior"}, default="auto"
+        "auto" chooses and records why in `solver_`.
+    n_threads : int, default=None
+        Threads; None means all cores. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the order of rows in coordinate descent.
+    warm_start : bool, default=False
+        Start from the dual variables of the last fit, if it had as many rows.
+    verbose : int, default=0
+        1 logs epochs and gaps to standard error.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1 or n_classes, n_features)
+        Weights in float64: exactly the vector that `certificate_` speaks of.
+    intercept_ : array of shape (1 or n_classes,)
+    classes_ : array of shape (n_classes,)
+    certificate_ : Certificate (a list of them for more than two classes)
+        primal >= optimum >= dual, gap and relative_gap.
+    stop_reason_ : str (or a list)
+        "gap", "max_iter", "max_time", "callback", "stalled" or "interrupted".
+    solver_ : Choice(name, reason) (or a list)
+    history_ : list of Progress(epoch, seconds, estimate, certificate, stop) (or a list of lists)
+    support_ : array
+        Indices of the rows with a non-zero dual variable in any problem.
+    dual_coef_ : array of shape (1 or n_classes, n_support)
+        alpha_i y_i of these rows: coef_ is close to w0 + dual_coef_ @ X[support_].
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array, if X had names"""
+
+
+class LinearSVC(LinearClassifier):
+    __doc__ = f"""Linear support vector classification with a proof of optimality.
+
+    Minimises 1/2 ||w - w0||^2 + sum_i C_i l(y_i (w.x_i + b)).
+
+    Parameters
+    ----------
+    loss : {{"squared_hinge", "hinge", "pinball"}} or a loss object, default="squared_hinge"
+        Such as `pegasos.losses.Pinball(0.1)`, or one of your own.
+    {_COMMON}
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearSVC(loss="hinge").fit(StandardScaler().fit_transform(X), y)
+    >>> model.certificate_.relative_gap <= 1e-3
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        lam=None,
+        loss="squared_hinge",
+        tol=1e-3,
+        max_iter=1000,
+        max_time=None,
+        intercept="free",
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        class_weight=None,
+        multi_class="ovr",
+        center=None,
+        solver="auto",
+        n_threads=None,
+        random_state=None,
+        warm_start=False,
+        verbose=0,
+    ):
+        self.C = C
+        self.lam = lam
+        self.loss = loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.intercept = intercept
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.center = center
+        self.solver = solver
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _loss(self) -> Any:
+        return par.loss_of(self.loss)
+
+
+class LogisticRegression(LinearClassifier):
+    __doc__ = f"""Logistic regression with a proof of optimality.
+
+    Minimises 1/2 ||w - w0||^2 + sum_i C_i log(1 + exp(-y_i (w.x_i + b))); several classes by
+    one problem each.
+
+    Parameters
+    ----------
+    {_COMMON}
+    """
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        lam=None,
+        tol=1e-3,
+        max_iter=1000,
+        max_time=None,
+        intercept="free",
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        class_weight=None,
+        multi_class="ovr",
+        center=None,
+        solver="auto",
+        n_threads=None,
+        random_state=None,
+        warm_start=False,
+        verbose=0,
+    ):
+        self.C = C
+        self.lam = lam
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.intercept = intercept
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.center = center
+        self.solver = solver
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _loss(self) -> Any:
+        if self.solver == "interior":
+            raise ValueError("solver='interior' is for hinge and pinball: use 'newton' or 'dual'")
+        return Logistic()
+
+    def predict_proba(self, X):
+        """Probabilities of the classes (columns in the order of `classes_`)."""
+        scores = self.decision_function(X)
+        p = 1.0 / (1.0 + np.exp(-np.clip(scores, -700.0, 700.0)))
+        if p.ndim == 1:
+            return np.column_stack([1.0 - p, p])
+        return p / p.sum(axis=1, keepdims=True)
+
+    def predict_log_proba(self, X):
+        """Logarithms of the probabilities."""
+        return np.log(self.predict_proba(X))

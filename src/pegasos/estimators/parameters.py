@@ -1,0 +1,90 @@
+"""Constructor parameters: checked once, with messages that say what would work."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from pegasos.core.threads import available
+from pegasos.objective.losses import Hinge, Logistic, Pinball, SquaredHinge, check_loss
+
+LOSSES = {"hinge": Hinge, "squared_hinge": SquaredHinge, "pinball": lambda: Pinball(0.5)}
+SOLVERS = ("auto", "dual", "newton", "interior")
+INTERCEPTS = ("free", "penalised", "none")
+
+
+def positive(name: str, value: Any, zero: bool = False) -> float:
+    """A finite number above (or from) zero."""
+    kind = "a number >= 0" if zero else "a number > 0"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be {kind}, got {value!r}")
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{name} must be finite and {kind}, got {value!r}")
+    return float(value)
+
+
+def count(name: str, value: Any) -> int:
+    """An integer from 1."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer >= 1, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    return int(value)
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """A string from a list."""
+    if not isinstance(value, str) or value not in allowed:
+        listed = ", ".join(repr(a) for a in allowed)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+    return value
+
+
+def loss_of(value: Any) -> Any:
+    """A loss from its name or from a loss object."""
+    if isinstance(value, str):
+        if value not in LOSSES:
+            names = ", ".join(repr(n) for n in LOSSES)
+            raise ValueError(
+                f"loss must be one of {names} or a loss object such as Pinball(0.3), got {value!r}"
+            )
+        return LOSSES[value]()
+    if isinstance(value, Pinball) and not 0.0 <= value.tau <= 1.0:
+        raise ValueError(f"Pinball needs 0 <= tau <= 1, got {value.tau!r}")
+    return check_loss(value)
+
+
+def intercept_of(intercept: Any, fit_intercept: Any) -> str:
+    """The reading of the intercept from our parameter and scikit-learn's."""
+    if isinstance(intercept, bool | np.bool_):
+        intercept = "free" if intercept else "none"
+    reading = one_of("intercept", intercept, INTERCEPTS)
+    if fit_intercept:
+        return reading
+    if reading == "penalised":
+        raise ValueError("fit_intercept=False contradicts intercept='penalised': drop one of them")
+    return "none"
+
+
+def threads_of(n_threads: Any) -> int:
+    """Number of threads; None or -1 means all cores."""
+    if n_threads is None or n_threads == -1:
+        return available()
+    return count("n_threads", n_threads)
+
+
+__all__ = [
+    "INTERCEPTS",
+    "LOSSES",
+    "SOLVERS",
+    "Logistic",
+    "count",
+    "intercept_of",
+    "loss_of",
+    "one_of",
+    "positive",
+    "threads_of",
+]

@@ -1,0 +1,25 @@
+"""Losses, public: the shipped ones and the verbs with which to write your own."""
+
+from pegasos.objective.losses import (
+    Hinge,
+    Logistic,
+    Pinball,
+    SquaredHinge,
+    conjugate,
+    curvature,
+    dual_step,
+    slope,
+    value,
+)
+
+__all__ = [
+    "Hinge",
+    "Logistic",
+    "Pinball",
+    "SquaredHinge",
+    "conjugate",
+    "curvature",
+    "dual_step",
+    "slope",
+    "value",
+]

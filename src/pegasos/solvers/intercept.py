@@ -1,0 +1,85 @@
+"""The free intercept around any solver that needs a penalty on every weight.
+
+Problem:  min_{w,b} 1/2 ||w - w0||^2 + sum_i c_i l(y_i (x_i.w + b)), no penalty on b
+Inner:    the same with (b - b_k)^2 / (2 rho) added: the virtual column takes the value
+          s = sqrt(rho), its weight is b / s and its centre b_k / s
+Update:   b_k <- b after each epoch of the inner solver: the method of multipliers on
+          sum_i alpha_i y_i = 0 with b_k as multiplier and b - b_k = rho sum_i alpha_i y_i
+Stopping: the inner estimate plus what the imbalance of alpha costs.
+
+Rockafellar 1976 (proximal point, method of multipliers).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pegasos.objective.certificate import Evaluation
+from pegasos.objective.problem import Problem
+from pegasos.solvers.dual import Dual
+
+
+class InterceptState(NamedTuple):
+    """The inner problem with its centre at b_k, the state of its solver, the whole estimate."""
+
+    problem: Problem
+    inner: Any
+    estimate: float
+
+    @property
+    def epoch(self) -> int:
+        return self.inner.epoch
+
+    @property
+    def exhausted(self) -> bool:
+        return self.inner.exhausted
+
+
+@dataclass(frozen=True)
+class FreeIntercept:
+    """Proximal loop around `solver`; `weight` is rho in units of the mean ||x_i||^2."""
+
+    solver: Dual = field(default_factory=Dual)
+    weight: float = 0.1
+
+    def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> InterceptState:
+        bias = problem.rows.bias
+        norms = problem.q - bias**2
+        s = float(np.sqrt(self.weight * norms.mean())) or 1.0
+        center = problem.center.copy()
+        center[-1] *= bias / s
+        inner = problem._replace(
+            rows=problem.rows._replace(bias=s), q=norms + s**2, center=center, free=False
+        )
+        return InterceptState(inner, self.solver.init(inner, seed, alpha), np.inf)
+
+    def step(self, problem: Problem, state: InterceptState) -> InterceptState:
+        inner = self.solver.step(state.problem, state.inner)
+        if inner.epoch == state.inner.epoch:
+            return state._replace(inner=inner)
+        imbalance = float(inner.alpha @ problem.y)
+        self._recenter(state.problem, inner, inner.w[-1])
+        return InterceptState(state.problem, inner, inner.estimate + abs(imbalance))
+
+    def _recenter(self, inner_problem: Problem, inner: Any, b: float) -> None:
+        """Move the centre of the virtual weight to b; w = w0 + v moves with it."""
+        inner.w[-1] += b - inner_problem.center[-1]
+        inner_problem.center[-1] = b
+
+    def candidate(self, problem: Problem, state: InterceptState) -> tuple[np.ndarray, None]:
+        return self.solver.candidate(state.problem, state.inner)
+
+    def refresh(self, problem: Problem, state: InterceptState, seen: Evaluation) -> InterceptState:
+        """Go on from the exact w and from the intercept that is best for it."""
+        inner_problem = state.problem
+        s = inner_problem.rows.bias
+        alpha, _ = self.candidate(problem, state)
+        b = seen.w[-1] * problem.rows.bias / s
+        inner_problem.center[-1] = b
+        w = seen.w.copy()
+        w[-1] = b + s * float(alpha @ problem.y)
+        inner = self.solver.refresh(inner_problem, state.inner, seen._replace(w=w))
+        return state._replace(inner=inner)

@@ -1,0 +1,194 @@
+"""The driver: why a run stops, what it keeps, and that it adds nothing to the solver."""
+
+import pickle
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from conftest import LOSSES, random_problem
+
+from pegasos.objective.certificate import evaluate
+from pegasos.solvers import driver
+from pegasos.solvers.driver import Driver, Stop, run
+from pegasos.solvers.dual import Dual
+from pegasos.solvers.newton import Newton
+
+SOLVERS = (Dual(), Newton())
+both = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+
+
+@pytest.fixture
+def problem():
+    return random_problem(1, n=40)
+
+
+def proven_again(problem, result):
+    """The certificate of the returned w and alpha, computed anew."""
+    return evaluate(problem, result.best.alpha, result.best.w).certificate
+
+
+@both
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
+def test_a_run_stops_when_the_gap_is_proven(problem, solver, tol):
+    result = run(solver, problem, Stop(tol=tol))
+    assert result.stop_reason == "gap"
+    assert result.certificate.relative_gap <= tol
+    assert proven_again(problem, result) == pytest.approx(result.certificate, rel=1e-12)
+    assert result.history[-1].certificate == result.certificate
+    assert result.history[-1].stop == "gap"
+
+
+@both
+@pytest.mark.parametrize("max_epochs", [1, 3])
+def test_a_run_stops_after_max_epochs(problem, solver, max_epochs):
+    result = run(solver, problem, Stop(tol=0.0, max_epochs=max_epochs))
+    assert (result.stop_reason, result.state.epoch) == ("max_iter", max_epochs)
+    assert proven_again(problem, result) == pytest.approx(result.certificate, rel=1e-12)
+
+
+@both
+def test_a_run_out_of_time_still_has_an_answer(problem, solver):
+    result = run(solver, problem, Stop(tol=0.0, max_seconds=0.0))
+    assert (result.stop_reason, len(result.history)) == ("max_time", 1)
+    assert result.certificate.primal < problem.c.sum()  # of w = 0
+
+
+def test_time_is_counted_from_the_start(problem, monkeypatch):
+    ticks = iter(range(1000))  # each look at the clock is a second
+    monkeypatch.setattr(driver.time, "perf_counter", lambda: float(next(ticks)))
+    result = run(Dual(), problem, Stop(tol=0.0, max_seconds=20.0))
+    assert result.stop_reason == "max_time"
+    assert result.history[-1].seconds >= 20.0
+    assert 5 < result.state.epoch < 20
+
+
+@both
+def test_the_callback_sees_every_step_and_may_end_the_run(problem, solver):
+    seen = []
+
+    def callback(progress):
+        seen.append(progress)
+        return len(seen) == 4
+
+    result = run(solver, problem, Stop(tol=0.0, callback=callback))
+    assert result.stop_reason == "callback"
+    assert [progress.epoch for progress in seen] == [1, 2, 3, 4]
+    assert all(progress.stop is None for progress in seen)
+    assert proven_again(problem, result) == pytest.approx(result.certificate, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@both
+def test_the_proof_never_gets_worse(solver, loss):
+    problem = random_problem(2, loss, n=40, centered=True)
+    result = run(solver, problem, Stop(tol=1e-7, max_epochs=30, every=1))
+    proofs = [progress.certificate for progress in result.history]
+    assert len(proofs) >= 3
+    for before, after in zip(proofs, proofs[1:], strict=False):
+        assert after.primal <= before.primal and after.dual >= before.dual
+    epochs = [progress.epoch for progress in result.history]
+    assert epochs == sorted(set(epochs))
+
+
+def test_the_best_point_outlives_worse_ones(problem):
+    """Dual descent moves its primal value up and down; the lowest is kept."""
+    values = []
+
+    @dataclass(frozen=True)
+    class Watched(Dual):
+        def refresh(self, problem, state, seen):
+            values.append(seen.certificate.primal)
+            return super().refresh(problem, state, seen)
+
+    result = run(Watched(), problem, Stop(tol=1e-6, every=1))
+    assert any(after > before for before, after in zip(values, values[1:], strict=False))
+    assert result.certificate.primal == min(values)
+
+
+@pytest.mark.parametrize("every", [1, 2, 5])
+def test_every_so_many_epochs_there_is_a_certificate(problem, every):
+    result = run(Dual(), problem, Stop(tol=0.0, max_epochs=20, every=every))
+    certified = {progress.epoch for progress in result.history}
+    assert set(range(every, 21, every)) <= certified
+
+
+def test_without_every_certificates_are_rare(problem):
+    stop = Stop(tol=0.0, max_epochs=40)
+    certified = [progress.epoch for progress in run(Dual(), problem, stop).history]
+    assert certified[-1] == 40 and len(certified) <= 8
+
+
+@both
+def test_a_manual_loop_equals_a_run(problem, solver):
+    result = run(solver, problem, Stop(tol=0.0, max_epochs=6), seed=5)
+    state = solver.init(problem, 5)
+    for _ in range(6):
+        state = solver.step(problem, state)
+    alpha, w = solver.candidate(problem, state)
+    seen = evaluate(problem, alpha, w)
+    assert seen.certificate == result.certificate
+    assert np.array_equal(seen.w, result.best.w)
+    assert np.array_equal(seen.alpha, result.best.alpha)
+
+
+@both
+def test_a_driver_yields_each_step_and_answers_at_any_time(problem, solver):
+    run_of = Driver(solver, problem, Stop(tol=1e-6))
+    start = run_of.result()
+    assert start.stop_reason == "running" and start.certificate.gap > 0.0
+    steps = list(run_of)
+    assert [progress.epoch for progress in steps] == list(range(1, len(steps) + 1))
+    assert [progress.stop for progress in steps[:-1]] == [None] * (len(steps) - 1)
+    assert steps[-1].stop == run_of.result().stop_reason == "gap"
+    assert [p for p in steps if p.certificate is not None] == run_of.result().history
+
+
+@both
+def test_a_state_saved_and_loaded_goes_on_the_same_way(problem, solver):
+    state = solver.init(problem, 3)
+    for _ in range(3):
+        state = solver.step(problem, state)
+    loaded = pickle.loads(pickle.dumps(state))
+    for _ in range(3):
+        state, loaded = solver.step(problem, state), solver.step(problem, loaded)
+    np.testing.assert_equal(loaded, state)
+
+
+@dataclass(frozen=True)
+class Interrupted(Dual):
+    """Ctrl-C in step number `at`, after its work and before its state is handed back."""
+
+    at: int = 1
+    steps: list = field(default_factory=list)
+
+    def step(self, problem, state):
+        state = super().step(problem, state)
+        self.steps.append(state.epoch)
+        if len(self.steps) == self.at:
+            raise KeyboardInterrupt
+        return state
+
+
+@pytest.mark.parametrize("at", [1, 5, 12])
+def test_an_interrupted_run_has_an_answer(problem, at):
+    result = run(Interrupted(at=at), problem, Stop(tol=0.0))
+    assert result.stop_reason == "interrupted"
+    assert result.certificate.primal < problem.c.sum()  # of w = 0
+    assert proven_again(problem, result) == pytest.approx(result.certificate, rel=1e-12)
+
+
+def test_an_interrupt_ends_the_iteration_with_its_reason(problem):
+    steps = list(Driver(Interrupted(at=3), problem, Stop(tol=0.0)))
+    assert [progress.stop for progress in steps] == [None, None, "interrupted"]
+
+
+def test_a_solver_that_cannot_improve_ends_the_run(problem):
+    @dataclass(frozen=True)
+    class Tired(Dual):
+        def step(self, problem, state):
+            state = super().step(problem, state)
+            return state._replace(exhausted=state.epoch == 3)
+
+    result = run(Tired(), problem, Stop(tol=0.0))
+    assert (result.stop_reason, result.state.epoch) == ("stalled", 3)
+    assert result.history[-1].certificate == result.certificate
