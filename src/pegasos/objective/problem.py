@@ -18,6 +18,8 @@ from pegasos.core.rows import n_columns
 from pegasos.data.check import frozen
 from pegasos.objective.losses import check_loss
 
+MAX_WEIGHT = 1e30  # of c_i ||x_i||^2: far beyond any use, far below overflow
+
 
 class Problem(NamedTuple):
     """Rows, labels -1 and +1, weights c_i > 0, q_i = ||x_i||^2, loss, centre w0, reading of b."""
@@ -41,10 +43,10 @@ def make_problem(rows, y, c, loss, center=None, free=False) -> Problem:
     if center is None:
         center = np.zeros(n_columns(rows) + 1)
     q = sqnorms(rows)
-    reach = float(c @ np.sqrt(q))
-    if not reach < 1e150:
+    weight = float((c * q).max(initial=0.0))
+    if not weight < MAX_WEIGHT:
         raise ValueError(
-            f"C times the size of the data overflows: sum of C_i ||x_i|| is {reach:.1e}, "
-            "beyond 1e150. Scale the features (StandardScaler) or lower C."
+            f"C times the squared size of the data is {weight:.0e}, beyond {MAX_WEIGHT:.0e}: the "
+            "penalty would be lost in rounding. Scale the features (StandardScaler) or lower C."
         )
     return Problem(rows, frozen(y), frozen(c), q, check_loss(loss), center, bool(free))

@@ -89,8 +89,9 @@ def _hand_over(problem: Problem, state: AutoState) -> AutoState:
     name = _successor(state.solver)
     if name is None or (name == "interior" and not isinstance(problem.loss, Pinball)):
         return state._replace(budget=np.inf)
-    why = "could go no further" if state.inner.exhausted else f"not done in {state.inner.epoch}"
-    reason = f"{state.choice.reason}; {state.choice.name} {why} epochs, {name} took over"
+    spent = f"not done after {state.inner.epoch} epochs"
+    why = "could go no further" if state.inner.exhausted else spent
+    reason = f"{state.choice.reason}; {state.choice.name} {why}, {name} took over"
     solver = solver_named(name, problem)
     alpha, _ = state.solver.candidate(problem, state.inner)
     inner = solver.init(problem, 0, alpha)
@@ -114,7 +115,11 @@ def _plan(problem: Problem) -> tuple[str, float, str]:
     epochs = 4.0 + 12.0 * float(problem.c @ problem.q) / n
     worth = _newton_in_epochs(problem)
     reason = f"descent would take about {epochs:.0f} epochs, Newton the time of {worth:.0f}"
-    return ("dual", 2.0 * worth, reason) if epochs < worth else ("newton", 300.0, reason)
+    if epochs < worth:
+        return "dual", min(1.5 * worth, 2.0 * epochs + 10.0), reason
+    if worth > 300.0:  # steps are dear: descend first, for a small part of their price
+        return "dual", worth / 30.0, reason
+    return "newton", 300.0, reason
 
 
 def _newton_in_epochs(problem: Problem) -> float:
@@ -122,4 +127,5 @@ def _newton_in_epochs(problem: Problem) -> float:
     d, per_row = n_columns(problem.rows), n_entries(problem.rows) / n_rows(problem.rows)
     row = row_work(problem.rows)
     outer = min(0.033 * d * d, 0.5 * per_row**2)
-    return 0.6 * (6.0 * outer + 100.0 * (row + 10.0)) / (30.0 + 2.5 * row)
+    miss = 100.0 if n_entries(problem.rows) > 1 << 22 else 0.0  # rows in random order, not in cache
+    return 2.0 * (6.0 * outer + 100.0 * (row + 10.0)) / (30.0 + 2.5 * row + miss)

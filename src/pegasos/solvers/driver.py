@@ -101,7 +101,8 @@ class Driver:
         progress = self._progress(None)
         while progress.stop is None:
             try:
-                progress = self._advance()
+                with np.errstate(all="ignore"):  # what overflows does not get a certificate
+                    progress = self._advance()
             except KeyboardInterrupt:
                 progress = self._progress("interrupted")
             if progress.certificate is not None:

@@ -136,6 +136,6 @@ def _sweep(problem, state, stop):
         if new != old:
             alpha[i] = new
             row_axpy(rows, i, (new - old) * y, w)
-            moves += abs(new - old) > 1e-15 * c
+            moves += abs(new - old) > 1e-15 * abs(new)
         s += 1
     return s, active, terms, moves

@@ -48,7 +48,8 @@ class FreeIntercept:
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> InterceptState:
         bias = problem.rows.bias
         norms = problem.q - bias**2
-        s = float(np.sqrt(self.weight * norms.mean())) or 1.0
+        reach = 10.0 / float(problem.c.sum())  # at tiny C the multiplier must still move by 1
+        s = float(np.sqrt(max(self.weight * norms.mean(), reach)))
         center = problem.center.copy()
         center[-1] *= bias / s
         inner = problem._replace(

@@ -6,12 +6,13 @@ Dual:     max_b -1/2 ||v||_R^2 - w0.R v + sum_i c_i b_i,  v = sum_i c_i b_i y_i 
           -tau <= b_i <= 1 (alpha_i = c_i b_i),  v = 0 in the coordinate of a free intercept
 Path:     with lo = b + tau and up = 1 - b, the distances from the bounds, and z - 1 = over - under,
               R (w - w0) = v,    lo_i over_i = up_i under_i = mu s_i,    all four > 0.
-          mu -> 0 leads to the optimum. s_i = sum c / (sqrt(c_i) sum sqrt(c)): light rows, which
-          count little, stay further from their bounds; on the path the gap is 2 mu sum c.
+          mu -> 0 leads to the optimum; on the path the gap is 2 mu sum c. The room of a row is
+          s_i ~ (x_i' (R + X' diag(c) X)^-1 x_i)^(3/8): rows that stand alone or weigh little
+          move far in a step and block it first. A row of weight k is the same as k rows.
 Update:   Newton's step on the path's equations, the two products aimed at P_i and Q_i:
               (R + X' diag(h) X) dw = v - R (w - w0) + X' (y h g),  db = h (g - y X dw) / c,
               h = c / (over/lo + under/up),  g = under - over + P/lo - Q/up.
-          Predictor: P = Q = 0; its longest step would leave mu', and sigma = (mu'/mu)^5.
+          Predictor: P = Q = 0; its longest step would leave mu', and sigma = (mu'/mu)^6.
           Corrector: P = sigma mu s - db dover, Q = sigma mu s + db dunder, of the predictor.
           Then up to `correctors` times: P and Q are moved by what a longer step would lack to
           bring outlying products back near sigma mu s. All solves share one factorisation.
@@ -39,8 +40,10 @@ from pegasos.solvers.linalg import factor
 from pegasos.solvers.newton import penalties
 
 _START = 1.5  # mu at the start, in units of the mean distance |z - 1|
-_SHARE = 0.999  # of the way to the nearest bound
+_SHARE = 0.95  # of the way to the nearest bound, more when the predictor came far
+_REACH = 0.3  # how much longer a step the further correctors try for
 _BAND = 10.0  # products beyond this factor of sigma mu s are outlying
+_PROBES = 8  # random projections that estimate s
 _PATIENCE = 5  # iterations without a better merit: rounding has the last word
 
 
@@ -54,7 +57,7 @@ class Point(NamedTuple):
 
 
 class InteriorState(NamedTuple):
-    """w, the point of the rows, v; s, occupied columns; sum c (lo over + up under); the merit.
+    """w, the point of the rows, v; s, occupied columns; sum c (lo over + up under); merit.
 
     The merit bounds the gap: that sum plus what R (w - w0) != v costs. `best` is its least value
     so far, `idle` counts the iterations since.
@@ -74,22 +77,16 @@ class InteriorState(NamedTuple):
     exhausted: bool
 
 
-class System(NamedTuple):
-    """The normal equations at a point: r -> H^-1 r, h, and R (w - w0) - v."""
-
-    solve: Callable[[np.ndarray], np.ndarray]
-    h: np.ndarray
-    residual: np.ndarray
-
-
 class Direction(NamedTuple):
-    """dw, X dw, db, the aims P and Q that led to them, and the longest step that stays inside."""
+    """dw, X dw, db; the aims P and Q, y h g and X' (y h g) behind them; the longest step inside."""
 
     w: np.ndarray
     scores: np.ndarray
     b: np.ndarray
     P: np.ndarray
     Q: np.ndarray
+    pull: np.ndarray
+    force: np.ndarray
     limit: float
 
 
@@ -97,7 +94,7 @@ class Direction(NamedTuple):
 class Interior:
     """Interior point method; `correctors`: solves beyond Mehrotra's two for one factorisation."""
 
-    correctors: int = 2
+    correctors: int = 3
 
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> InteriorState:
         if not isinstance(problem.loss, Pinball):
@@ -105,43 +102,39 @@ class Interior:
                 "Interior solves piecewise linear losses (hinge, pinball); "
                 f"use Newton for {type(problem.loss).__name__}"
             )
-        s = 1.0 / np.sqrt(problem.c)
-        s *= problem.c.sum() / (problem.c @ s)
-        w, z, mu = _start(problem) if alpha is None else _resume(problem, alpha)
-        point = Point(*_central(z, problem.loss.tau, mu * s))
         columns = occupied(problem.rows)
+        s = _room(problem, columns, seed)
+        w, z, b, mu = _entry(problem, alpha)
+        point = Point(*_enter(z, b, problem.loss.tau, mu * s))
         start = InteriorState(w, point, w, s, columns, 0.0, 0.0, np.inf, 0, np.inf, -1, False)
         return _arrive(problem, start, w, point)
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is not finite ends the run below
     def step(self, problem: Problem, state: InteriorState) -> InteriorState:
-        """One factorisation, its directions, and a step along the last of them."""
+        """One factorisation; predictor, corrector and further correctors; a step along the last."""
         try:
-            system = _normal_equations(problem, state)
-        except (np.linalg.LinAlgError, ValueError):  # not finite, or far from positive
+            aim = _newton(problem, state)
+        except np.linalg.LinAlgError:
             return state._replace(exhausted=True)
-        d = self._direction(problem, state, system)
-        t = min(1.0, _SHARE * d.limit)
-        point = Point(*_moved(state.point, d, t))
-        moved = _arrive(problem, state, state.w + t * d.w, point)
+        zero = np.zeros_like(problem.c)
+        d = aim(zero, zero)
+        t = min(1.0, d.limit)
+        bend = float((problem.c * problem.y * d.b * d.scores).sum())  # of the products along d
+        left = min(1.0, max(0.0, 1.0 - t + t * t * bend / state.complementarity))
+        target = left**6 * state.complementarity / (2.0 * float(problem.c.sum())) * state.s
+        d = self._correct(aim, aim(*_second_order(state.point, d, target)), state.point, target)
+        t = min(1.0, max(_SHARE, 1.0 - left) * d.limit)
+        moved = _arrive(problem, state, state.w + t * d.w, Point(*_moved(state.point, d, t)))
         if t < 1e-10 or not moved.merit <= 10.0 * state.merit:  # no way on, worse, or not a number
             return state._replace(exhausted=True)
         return moved
 
-    def _direction(self, problem: Problem, state: InteriorState, system: System) -> Direction:
-        """Predictor, corrector, and further correctors while they lengthen the step."""
-        zero = np.zeros_like(problem.c)
-        d = _solve(problem, state, system, zero, zero)
-        t = min(1.0, d.limit)
-        bend = float((problem.c * problem.y * d.b * d.scores).sum())  # of the products along d
-        left = max(0.0, 1.0 - t + t * t * bend / state.complementarity)
-        mu = state.complementarity / (2.0 * float(problem.c.sum()))
-        target = mu * min(1.0, left) ** 5 * state.s
-        d = _solve(problem, state, system, *_second_order(state.point, d, target))
+    def _correct(self, aim, d: Direction, point: Point, target: np.ndarray) -> Direction:
+        """The direction after further correctors, as long as each lengthens the step."""
         for _ in range(self.correctors):
             if d.limit >= 1.0:
                 break
-            t = min(1.0, max(1.5 * d.limit, d.limit + 0.1))
-            longer = _solve(problem, state, system, *_recalled(state.point, d, t, target))
+            longer = aim(*_recalled(point, d, min(1.0, d.limit + _REACH), target), d)
             if not longer.limit > d.limit:
                 break
             d = longer
@@ -155,89 +148,97 @@ class Interior:
         return state
 
 
-def _start(problem: Problem) -> tuple[np.ndarray, np.ndarray, float]:
-    """w0, its margins, and a mu of their size."""
+def _room(problem: Problem, columns: np.ndarray, seed: int) -> np.ndarray:
+    """s, by random projections, with sum c s = sum c."""
+    H = gram(problem.rows, problem.c, np.float64, columns)
+    H[np.diag_indices_from(H)] += penalties(problem)[columns]
+    scale = np.sqrt(np.diag(H))
+    values, vectors = np.linalg.eigh(H / scale / scale[:, None])
+    root = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / scale[:, None]
+    s = np.zeros(problem.c.size)
+    for g in np.random.default_rng(seed).standard_normal((_PROBES, columns.size)):
+        x = np.zeros(problem.center.size)
+        x[columns] = root @ g
+        s += products(problem.rows, x) ** 2
+    total = problem.c.sum()
+    s = (s / _PROBES) ** 0.375
+    s = np.maximum(s, 0.1 * float(problem.c @ s) / total)
+    return s * (total / (problem.c @ s))
+
+
+def _entry(problem: Problem, alpha: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    """w, z, b and mu to start with: those of alpha if it is any good, else those of w0."""
+    total = problem.c.sum()
+    if alpha is not None:
+        seen = evaluate(problem, alpha)
+        if seen.certificate.relative_gap < 0.5:
+            mu = max(seen.certificate.gap / (2.0 * total), 1e-12)
+            return seen.w, seen.margins, seen.alpha / problem.c, mu
     w = problem.center.copy()
     z = problem.y * products(problem.rows, w)
-    far = float(problem.c @ np.abs(z - 1.0)) / float(problem.c.sum())
-    return w, z, _START * max(far, 1e-2)
+    mu = _START * max(0.01, problem.c @ np.abs(z - 1.0) / total)
+    return w, z, np.where(z < 1.0, 1.0, -problem.loss.tau), mu
 
 
-def _resume(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """The w of alpha, its margins, and the mu at which the path has alpha's gap."""
-    seen = evaluate(problem, alpha)
-    mu = seen.certificate.gap / (2.0 * float(problem.c.sum()))
-    return seen.w, seen.margins, max(mu, 1e-10)
+def _newton(problem: Problem, state: InteriorState) -> Callable[..., Direction]:
+    """The function that turns P and Q into Newton's direction: H = R + X' diag(h) X, factored.
 
-
-def _normal_equations(problem: Problem, state: InteriorState) -> System:
-    """H = R + X' diag(h) X, factored; products in float32 while their rounding is far below R."""
+    Products of H are float32 while their rounding is far below R. If P and Q are those of the
+    direction `last` in most rows, only the difference is combined.
+    """
     h = _curvature(problem.c, state.point)
     single = not problem.free and problem.rows.values.dtype == np.float32
     single = single and float(h @ problem.q) * 6e-8 < 0.03
     R, columns = penalties(problem), state.columns
     H = gram(problem.rows, h, np.float32 if single else np.float64, columns)
     H[np.diag_indices_from(H)] += R[columns]
-    inverse = factor(H)
+    solve = factor(H)
+    residual = R * (state.w - problem.center) - state.v
 
-    def solve(r: np.ndarray) -> np.ndarray:
-        x = np.zeros_like(r)  # in an empty column w stays at w0
-        x[columns] = inverse(r[columns])
-        return x
+    def aim(P: np.ndarray, Q: np.ndarray, last: Direction | None = None) -> Direction:
+        pull = _pull(problem.y, h, state.point, P, Q)
+        if last is None:
+            force = combine(problem.rows, pull)
+        else:
+            force = last.force + combine(problem.rows, pull - last.pull)
+        dw = np.zeros_like(residual)  # in an empty column w stays at w0
+        dw[columns] = solve((force - residual)[columns])
+        scores = products(problem.rows, dw)
+        db, rates = _changes(problem.c, problem.y, h, state.point, pull, scores, (P, Q))
+        return Direction(dw, scores, db, P, Q, pull, force, 1.0 / max(1e-3, float(rates.max())))
 
-    return System(solve, h, R * (state.w - problem.center) - state.v)
-
-
-def _solve(problem: Problem, state: InteriorState, system: System, P, Q) -> Direction:
-    """Newton's direction towards the products P and Q."""
-    pull = _pull(problem.y, system.h, state.point, P, Q)
-    dw = system.solve(combine(problem.rows, pull) - system.residual)
-    scores = products(problem.rows, dw)
-    db, rates = _changes(problem.c, pull, problem.y, system.h, state.point, scores, (P, Q))
-    return Direction(dw, scores, db, P, Q, 1.0 / max(1e-3, float(rates.max())))
+    return aim
 
 
 def _arrive(problem: Problem, state: InteriorState, w: np.ndarray, point: Point) -> InteriorState:
     """The state at a new w and point: v, the gap, and whether the merit still improves."""
-    pull, complementarity, terms = _weigh(problem.c, problem.y, problem.loss.tau, point)
+    pull, losses, complementarity, terms = _weigh(problem.c, problem.y, problem.loss.tau, point)
     v = combine(problem.rows, pull)
-    away = penalties(problem) * (w - problem.center - v)
-    residual = 0.5 * float(away @ away)
+    away, apart = (penalties(problem) * (w - problem.center - u) for u in (0.0, v))
+    residual = 0.5 * float(apart @ apart)
     if problem.free:  # an unbalanced alpha costs about what it must give up
         residual += abs(v[-1] / problem.rows.bias)
     merit = residual + complementarity
     idle = 0 if merit < state.best else state.idle + 1
-    return InteriorState(
-        w=w,
-        point=point,
-        v=v,
-        s=state.s,
-        columns=state.columns,
-        complementarity=complementarity,
-        merit=merit,
-        best=min(merit, state.best),
-        idle=idle,
-        estimate=residual + terms,
-        epoch=state.epoch + 1,
-        exhausted=idle >= _PATIENCE,
-    )
+    rounding = 1e-16 * (0.5 * float(away @ away) + losses)
+    done = idle >= _PATIENCE or complementarity <= rounding
+    state = state._replace(w=w, point=point, v=v, epoch=state.epoch + 1, exhausted=done)
+    state = state._replace(merit=merit, best=min(merit, state.best), idle=idle)
+    return state._replace(complementarity=complementarity, estimate=residual + terms)
 
 
 @hot
-def _central(z, tau, mu):
-    """lo, up, over, under: the solution of the path's equations for given z and products mu."""
+def _enter(z, b, tau, mu):
+    """lo, up, over, under near b; for b at the bound of its z they are on the path, products mu"""
     n, T = z.shape[0], 1.0 + tau
     lo, up, over, under = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for i in range(n):
-        t = abs(z[i] - 1.0)
-        far = (T * t + 2.0 * mu[i] + np.sqrt(T * T * t * t + 4.0 * mu[i] * mu[i])) / (2.0 * T)
-        near = mu[i] / far  # the distance from the bound on the side of z
-        if z[i] >= 1.0:
-            over[i], lo[i], up[i] = far, near, T - near
-            under[i] = mu[i] / up[i]
-        else:
-            under[i], up[i], lo[i] = far, near, T - near
-            over[i] = mu[i] / lo[i]
+        m, t = mu[i], z[i] - 1.0
+        near = 2.0 * T * m / (T * abs(t) + 2.0 * m + np.sqrt(T * T * t * t + 4.0 * m * m))
+        lo[i] = min(max(b[i] + tau, near), T - near)
+        up[i] = min(max(1.0 - b[i], near), T - near)
+        least = m / max(lo[i], up[i])
+        over[i], under[i] = max(t, 0.0) + least, max(-t, 0.0) + least
     return lo, up, over, under
 
 
@@ -268,7 +269,7 @@ def _parts(point, i, b, P, Q):
 
 
 @hot
-def _changes(c, pull, y, h, point, scores, aims):
+def _changes(c, y, h, point, pull, scores, aims):
     """db, and for each row the largest relative decrease of lo, up, over, under.
 
     Their maximum is left to NumPy: a loop that carries one does not vectorise.
@@ -331,14 +332,15 @@ def _moved(point, d, t):
 
 @hot
 def _weigh(c, y, tau, point):
-    """y c b; sum c (lo over + up under); sum c (l(z) + l*(-b) + b z), whose terms are >= 0"""
+    """y c b; sum c l(z); sum c (lo over + up under); sum c (l(z) + l*(-b) + b z), terms >= 0"""
     n = c.shape[0]
     pull = np.empty(n)
-    total, terms = 0.0, 0.0
+    losses, total, terms = 0.0, 0.0, 0.0
     for i in range(n):
         lo, up, over, under = point.lo[i], point.up[i], point.over[i], point.under[i]
         t = over - under
         pull[i] = y[i] * c[i] * (lo - tau if lo < up else 1.0 - up)
+        losses += c[i] * max(-t, tau * t)
         total += c[i] * (lo * over + up * under)
-        terms += c[i] * (lo * t if t > 0.0 else -up * t)
-    return pull, total, terms
+        terms += c[i] * max(-up * t, lo * t)
+    return pull, losses, total, terms

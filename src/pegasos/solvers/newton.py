@@ -7,7 +7,7 @@ Update:   (R + X' diag(h) X) dw = -(R (w - w0) - X' diag(y) a),  h_i = -a_i'(z_i
           then a line search on the derivative along dw.
 Outer:    a loss without curvature is smoothed by the proximal term q/2 (a - alpha)^2 of the
           augmented Lagrangian: when the inner problem is solved well enough, alpha <- a and
-          q <- q / 4. The smooth case is q = 0 and needs no outer loop: the same code.
+          q <- q / 3. The smooth case is q = 0 and needs no outer loop: the same code.
 Stopping: `estimate` = P(w) - D(a).
 
 Mangasarian 2002 and Keerthi & DeCoste 2005 (squared hinge); Li, Sun, Toh 2018 (SsNAL).
@@ -70,14 +70,16 @@ class NewtonState(NamedTuple):
 class Newton:
     """Newton's method; `growth` divides q after an outer step, `patience` bounds inner steps."""
 
-    growth: float = 4.0
+    growth: float = 3.0
     patience: int = 30
 
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> NewtonState:
-        alpha = np.zeros(n_rows(problem.rows)) if alpha is None else alpha
+        cold = alpha is None
+        alpha = np.zeros(n_rows(problem.rows)) if cold else alpha
         v = combine(problem.rows, problem.y * alpha)
         w = problem.center + penalties(problem) * v
-        q = 2.0 / float(np.median(problem.c)) if is_piecewise_linear(problem.loss) else 0.0
+        q = (2.0 if cold else 1.0) / float(np.median(problem.c))
+        q = q if is_piecewise_linear(problem.loss) else 0.0
         scores = products(problem.rows, w)
         used = occupied(problem.rows)
         state = NewtonState(w, scores, alpha, q, alpha, alpha, v, used, None, 0, np.inf, 0, False)
@@ -99,13 +101,14 @@ class Newton:
         direction[state.columns] = -factor(H)(gradient[state.columns])
         along = products(problem.rows, direction)
         t = _line_search(problem, state, direction, along)
+        stuck = not np.any(t * along)
         moved = state._replace(
             w=state.w + t * direction,
             scores=state.scores + t * along,
             curvature=bend,
-            inner=state.inner + 1,
+            inner=self.patience if stuck else state.inner + 1,
             epoch=state.epoch + 1,
-            exhausted=not np.any(t * along),
+            exhausted=stuck and (state.inner == 0 or state.q == 0.0),
         )
         return _respond(problem, moved)
 
@@ -113,7 +116,7 @@ class Newton:
         residual = 0.5 * float(gradient @ gradient)
         if problem.free:  # an unbalanced alpha costs about what it must give up
             residual += abs(gradient[-1] / problem.rows.bias) - 0.5 * gradient[-1] ** 2
-        enough = residual <= 0.02 * state.estimate or state.inner >= self.patience
+        enough = residual <= 0.1 * state.estimate or state.inner >= self.patience
         return state.inner > 0 and enough
 
     def candidate(self, problem: Problem, state: NewtonState) -> tuple[np.ndarray, np.ndarray]:
@@ -170,19 +173,22 @@ def _line_search(problem, state, direction, along) -> float:
     def derivative(t: float) -> float:
         return d0 + t * d1 - _pull(problem, state.alpha, state.q, state.scores, along, t)
 
-    start, end = derivative(0.0), derivative(1.0)
-    low, high, at_low, at_high = 0.0, 1.0, start, end
-    if end <= 0.1 * abs(start):
-        return 1.0
+    start = derivative(0.0)
+    low, high, at_low, at_high = 0.0, 1.0, start, np.inf
+    t = 1.0
     for k in range(60):
-        t = low - at_low * (high - low) / (at_high - at_low) if k % 2 else 0.5 * (low + high)
         at = derivative(t)
-        if abs(at) <= 0.1 * abs(start):
+        # The derivative rises with t, so a sum <= 0 of its values at t/2 and t proves descent.
+        if abs(at) <= 0.1 * abs(start) and (at <= 0.0 or derivative(0.5 * t) + at <= 0.0):
             return t
-        if at > 0.0:
-            high, at_high = t, at
-        else:
+        if at <= 0.0:
+            if t == 1.0:
+                return t
             low, at_low = t, at
+        else:
+            high, at_high = t, at
+        secant = k % 2 == 1 and 0.0 < at_high - at_low < np.inf
+        t = low - at_low * (high - low) / (at_high - at_low) if secant else 0.5 * (low + high)
     return low
 
 

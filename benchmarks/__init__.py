@@ -1,0 +1,1 @@
+"""Benchmarks side by side with rivals. `python -m benchmarks --help` lists them."""

@@ -1,0 +1,28 @@
+"""python -m benchmarks [speed | certify | startup | all] [--sets a9a,imdb] [--C 0.1,1]"""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import certify, speed, startup
+from benchmarks.datasets import TALL, TEXT
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("what", nargs="?", default="speed", help="speed, certify, startup or all")
+    parser.add_argument("--sets", help="comma-separated data sets")
+    parser.add_argument("--C", help="comma-separated values of C")
+    given = parser.parse_args()
+    sets = tuple(given.sets.split(",")) if given.sets else None
+    Cs = tuple(float(c) for c in given.C.split(",")) if given.C else None
+    if given.what in ("speed", "all"):
+        speed.run(sets or TALL + TEXT, Cs or speed.CS)
+    if given.what in ("certify", "all"):
+        certify.run(sets or TALL, Cs or (0.01, 1.0, 100.0))
+    if given.what in ("startup", "all"):
+        startup.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Tables: JSON and Markdown under benchmarks/results, and the README's block between markers."""
+
+from __future__ import annotations
+
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def save(name: str, text: list[str], rows: list[dict]) -> None:
+    """Write results/NAME.json and results/NAME.md, and print the summary."""
+    folder = HERE / "results"
+    folder.mkdir(exist_ok=True)
+    about = {"python": platform.python_version(), "machine": platform.machine()} | {
+        package: version(package)
+        for package in ("pegasos", "numpy", "scipy", "scikit-learn", "numba", "liblinear-official")
+    }
+    (folder / f"{name}.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1))
+    (folder / f"{name}.md").write_text("\n\n".join([*text, markdown(rows)]) + "\n")
+    print("\n".join(text))
+
+
+def markdown(rows: list[dict]) -> str:
+    """Rows of equal keys as a Markdown table."""
+    keys = list(rows[0])
+    lines = ["| " + " | ".join(keys) + " |", "|" + "---|" * len(keys)]
+    lines += ["| " + " | ".join(_cell(row[key]) for key in keys) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,93 @@
+"""The command `pegasos`: its commands, its errors in one line, its exit codes.
+
+Exit codes: 0 done, 1 a fault of the program, 2 bad input or usage, 3 environment (disk,
+permission, memory), 130 interrupted. Commands import what is heavy when they run, so that
+`pegasos --help` is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import pegasos
+from pegasos.cli import demo, warmup
+
+
+class OneLineErrors(TyperGroup):
+    """A group of commands whose errors are one line; `--debug` shows where they come from."""
+
+    def main(self, args: Any = None, *rest: Any, **options: Any) -> Any:
+        args = list(sys.argv[1:] if args is None else args)
+        options["standalone_mode"] = False
+        try:
+            code = super().main(args, *rest, **options)
+            message = "interrupted" if code == 130 else ""
+        except Exception as error:
+            if "--debug" in args:
+                traceback.print_exc()
+            code, message = _explained(error)
+        if message:
+            typer.echo(f"pegasos: {message}", err=True)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    """Exit code and one line for an error."""
+    if isinstance(error, typer.Abort):
+        return 130, "interrupted"
+    text = " ".join(str(error).split())
+    if hasattr(error, "format_message"):  # Typer's own: a wrong option, command or value
+        text = " ".join(error.format_message().split())
+        return 2, f"{text.rstrip('.')} (see pegasos --help)"
+    if isinstance(error, OSError):
+        named = f"{error.filename}: {error.strerror}" if error.filename else text
+        return 3, named
+    if isinstance(error, MemoryError):
+        return 3, f"out of memory: {text}"
+    if isinstance(error, ValueError):
+        return 2, text
+    return 1, f"{type(error).__name__}: {text} (a fault of the program: --debug shows where)"
+
+
+app = typer.Typer(
+    cls=OneLineErrors,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and end.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+) -> None:
+    """Large-margin classifiers that prove how good the answer is.
+
+    Exit codes: 0 done, 2 bad input or usage, 3 disk, permission or memory, 130 interrupted.
+    """
+    if version:
+        typer.echo(f"pegasos {pegasos.__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command()(demo.demo)
+app.command()(warmup.warmup)
+
+
+def main() -> None:
+    """Entry point of the command `pegasos`."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

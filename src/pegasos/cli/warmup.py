@@ -1,0 +1,119 @@
+"""`pegasos warmup`: compile the common loops now rather than in the first fits."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+STORAGES = ("array", "CSR matrix")
+DTYPES = ("float32", "float64")
+LOSSES = {
+    "hinge": ("dual", "newton", "interior"),
+    "squared_hinge": ("dual", "newton"),
+    "logistic": ("dual", "newton"),
+}
+
+
+def warmup() -> None:
+    """Compile the common loops and keep them on disk.
+
+    Arrays and CSR matrices, float32 and float64; hinge, squared hinge and logistic loss; all
+    solvers. Without this the first fit of each kind takes some seconds longer.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(highlight=False)
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        console.print("NUMBA_DISABLE_JIT is set: there is nothing to compile.")
+        return
+    directory = cache_to_write()
+    compiled: list[str] = []
+    start = time.perf_counter()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with (
+        Progress(*columns, TimeElapsedColumn(), console=console) as progress,
+        heard(compiled.append),
+    ):
+        common = list(itertools.product(STORAGES, DTYPES, LOSSES))
+        bar = progress.add_task("compiling", total=len(common))
+        for storage, dtype, loss in common:
+            progress.update(bar, description=f"{loss} on a {dtype} {storage}")
+            _fit(storage, dtype, loss)
+            progress.advance(bar)
+        progress.update(bar, description="compiled")
+    seconds = time.perf_counter() - start
+    if compiled:
+        console.print(f"Compiled {len(compiled)} loops in {seconds:.0f} s, for every later fit.")
+    else:
+        console.print(f"All of them had been compiled before ({seconds:.1f} s to see that).")
+    console.print(f"They are kept in {directory}", soft_wrap=True, markup=False)
+
+
+def _fit(storage: str, dtype: str, loss: str) -> None:
+    """Fit and predict with each solver and each reading of the intercept."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    from pegasos import LinearSVC, LogisticRegression
+
+    for X, y in _tiny(storage, dtype):
+        for solver, intercept in itertools.product(LOSSES[loss], ("free", "penalised")):
+            model: Any = LogisticRegression() if loss == "logistic" else LinearSVC(loss=loss)
+            model.set_params(solver=solver, intercept=intercept, max_iter=5)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(X, y).predict(X)
+
+
+def _tiny(storage: str, dtype: str) -> Iterator[tuple[Any, Any]]:
+    """Random rows: full ones and, in CSR, ones with few entries, whose products go another way."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 20)).astype(dtype), np.arange(60) % 2
+    if storage == "array":
+        yield X, y
+        return
+    yield sp.csr_array(X), y
+    yield sp.csr_array(X * (rng.random(X.shape) < 0.1)), y
+
+
+def cache_to_write() -> Path:
+    """The directory of compiled loops, made if need be; an OSError if it cannot be written."""
+    from pegasos.core.jit import cache_directory
+
+    directory = cache_directory()
+    if directory is None:
+        raise OSError("no home directory for compiled loops: set NUMBA_CACHE_DIR to a directory")
+    directory.mkdir(parents=True, exist_ok=True)
+    if not os.access(directory, os.W_OK):
+        raise PermissionError(f"{directory}: cannot be written; set NUMBA_CACHE_DIR to another")
+    return directory
+
+
+@contextmanager
+def heard(compiling: Callable[[str], Any]) -> Iterator[None]:
+    """Call `compiling` with the name of each loop that is compiled meanwhile."""
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            compiling(str(record.args[0]) if record.args else record.getMessage())  # type: ignore[index]
+
+    log, ear = logging.getLogger("pegasos.jit"), Ear()
+    level = log.level
+    log.addHandler(ear)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(ear)
+        log.setLevel(level)

@@ -1,0 +1,1 @@
+"""Reports: what a run has found, drawn for people."""
