@@ -52,7 +52,12 @@ def _check(X, y, rival, name, loss, C, reading) -> list[dict]:
             row |= {"above": above, "liblinear_ms": 1e3 * answer.seconds}
             row["ratio"] = answer.seconds / seconds
         rows.append(row)
-        print(" ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items()), flush=True)
+        print(
+            " ".join(
+                f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items()
+            ),
+            flush=True,
+        )
     return rows
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.datasets import TALL, TEXT, load
 from benchmarks.rivals import Liblinear, objective
-from benchmarks.table import save
+from benchmarks.table import into_readme, markdown, save
 
 CS = (0.1, 1.0, 10.0, 100.0)
 
@@ -29,9 +29,21 @@ def run(names: tuple[str, ...] = TALL + TEXT, Cs: tuple[float, ...] = CS, repeat
         f"Time to within 1e-3 of the optimum, hinge, no intercept, one thread. "
         f"LIBLINEAR / pegasos in geometric mean over {len(rows)} cases: {mean:.2f}; "
         f"smallest {ratios.min():.2f}; LIBLINEAR did not get there in "
-        f"{sum(not row['reached'] for row in rows)} of them (counted at its iteration limit)."
+        f"{sum(not row['reached'] for row in rows)} of them (marked *; its iteration limit counts)."
     ]
     save("speed", text, rows)
+    if names == TALL + TEXT and Cs == CS:
+        into_readme("speed", [*text, markdown(_short_rows(rows))])
+
+
+def _short_rows(rows: list[dict]) -> list[dict]:
+    """One row per data set: the ratio LIBLINEAR / pegasos for each C."""
+    short: dict[str, dict] = {}
+    for row in rows:
+        mark = "" if row["reached"] else "*"
+        line = short.setdefault(row["set"], {"data set": row["set"]})
+        line[f"C = {row['C']:g}"] = f"{row['ratio']:.1f}{mark} ({row['pegasos_ms']:.0f} ms)"
+    return list(short.values())
 
 
 def race(name: str, Cs: tuple[float, ...], repeats: int) -> list[dict]:

@@ -23,6 +23,15 @@ def save(name: str, text: list[str], rows: list[dict]) -> None:
     print("\n".join(text))
 
 
+def into_readme(name: str, parts: list[str]) -> None:
+    """Replace what stands between <!-- NAME --> and <!-- /NAME --> in the README."""
+    path = HERE.parent / "README.md"
+    before, rest = path.read_text().split(f"<!-- {name} -->")
+    _, after = rest.split(f"<!-- /{name} -->")
+    block = "\n\n".join(["", *parts, ""])
+    path.write_text(f"{before}<!-- {name} -->{block}<!-- /{name} -->{after}")
+
+
 def markdown(rows: list[dict]) -> str:
     """Rows of equal keys as a Markdown table."""
     keys = list(rows[0])

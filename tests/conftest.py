@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -16,10 +17,12 @@ from pegasos.data.samples import load_sample
 from pegasos.objective.losses import Hinge, Logistic, Pinball, SquaredHinge
 from pegasos.objective.problem import Problem, make_problem
 
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # else scikit-learn skips one of its checks
+
 # "laws" is the same in every run; look further with: pytest --hypothesis-profile=search
 _quiet = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
-    "laws", deadline=None, max_examples=25, derandomize=True, suppress_health_check=_quiet
+    "laws", deadline=None, max_examples=20, derandomize=True, suppress_health_check=_quiet
 )
 settings.register_profile("search", deadline=None, max_examples=400, suppress_health_check=_quiet)
 settings.load_profile("laws")
@@ -35,6 +38,10 @@ KINDS = (
 )
 INTERCEPTS = ("none", "penalised", "free")
 SEEDS = st.integers(0, 2**32 - 1)
+
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+every_intercept = pytest.mark.parametrize("intercept", INTERCEPTS)
 
 
 def make_rows(kind: str, X: np.ndarray, bias: float = 0.0) -> DenseRows | CsrRows:
@@ -81,18 +88,18 @@ def random_problem(
     return make_problem(rows, y, c, loss, center, free=intercept == "free")
 
 
-@st.composite
-def problems(draw, losses=LOSSES, intercepts=INTERCEPTS):
-    """Random problems, of a dense and of a sparse storage."""
+def any_problem(seed: int, loss, intercept: str) -> Problem:
+    """All the rest at random: storage, shape, C, and whether there is a centre."""
+    rng = np.random.default_rng(seed)
     return random_problem(
-        draw(SEEDS),
-        loss=draw(st.sampled_from(losses)),
-        kind=draw(st.sampled_from(("dense-float64", "csr-float32-uint32"))),
-        intercept=draw(st.sampled_from(intercepts)),
-        n=draw(st.integers(2, 25)),
-        d=draw(st.integers(1, 6)),
-        C=draw(st.sampled_from((0.01, 1.0, 10.0))),
-        centered=draw(st.booleans()),
+        int(rng.integers(2**32)),
+        loss,
+        kind=str(rng.choice(["dense-float64", "csr-float32-uint32"])),
+        intercept=intercept,
+        n=int(rng.integers(2, 26)),
+        d=int(rng.integers(1, 7)),
+        C=10.0 ** rng.integers(-2, 2),
+        centered=bool(rng.integers(2)),
     )
 
 

@@ -4,7 +4,17 @@ import math
 
 import numpy as np
 import pytest
-from conftest import LOSSES, SEEDS, frozen, make_rows, plain, problems, random_problem
+from conftest import (
+    LOSSES,
+    SEEDS,
+    any_problem,
+    every_intercept,
+    every_loss,
+    frozen,
+    make_rows,
+    plain,
+    random_problem,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
@@ -12,8 +22,6 @@ from scipy.optimize import minimize_scalar
 from pegasos.objective.certificate import Certificate, best_shift, evaluate, feasible
 from pegasos.objective.losses import Hinge, Logistic, SquaredHinge, domain, value
 from pegasos.objective.problem import C_from_lam, make_problem
-
-SIZES = st.sampled_from((0.0, 0.3, 3.0))  # of an alpha relative to c: inside the box and outside
 
 
 def losses_of(loss, z):
@@ -50,15 +58,20 @@ def reference_dual(problem, alpha):
     return -(v @ v) / 2.0 - problem.center @ v - problem.c @ conjugates
 
 
-def random_alpha(problem, seed, size):
-    return size * problem.c * np.random.default_rng(seed).normal(size=problem.c.size)
+def random_alpha(problem, seed):
+    """Inside the box or far outside of it."""
+    rng = np.random.default_rng(seed)
+    return rng.choice((0.1, 1.0, 10.0)) * problem.c * rng.normal(size=problem.c.size)
 
 
-@given(problem=problems(), seed=SEEDS, size=SIZES)
+@every_loss
+@every_intercept
+@given(seed=SEEDS)
 @pytest.mark.bounds
-def test_both_values_equal_the_reference(problem, seed, size):
+def test_both_values_equal_the_reference(loss, intercept, seed):
+    problem = any_problem(seed, loss, intercept)
     w = np.random.default_rng(seed).normal(size=problem.center.size)
-    seen = evaluate(problem, random_alpha(problem, seed, size), w)
+    seen = evaluate(problem, random_alpha(problem, seed), w)
     assert seen.certificate.primal == pytest.approx(reference_primal(problem, seen.w), rel=1e-12)
     expected = reference_dual(problem, seen.alpha)
     assert seen.certificate.dual == pytest.approx(expected, rel=1e-11, abs=1e-11)
@@ -67,33 +80,45 @@ def test_both_values_equal_the_reference(problem, seed, size):
     assert problem.free or seen.w[-1] == w[-1]
 
 
-@given(problem=problems(), seed=SEEDS, size=SIZES)
-def test_no_dual_value_is_above_any_primal_value(problem, seed, size):
+@every_loss
+@every_intercept
+@given(seed=SEEDS)
+def test_no_dual_value_is_above_any_primal_value(loss, intercept, seed):
+    problem = any_problem(seed, loss, intercept)
     rng = np.random.default_rng(seed)
     for w in (None, rng.normal(size=problem.center.size), np.zeros(problem.center.size)):
-        primal, dual = evaluate(problem, random_alpha(problem, seed, size), w).certificate
+        primal, dual = evaluate(problem, random_alpha(problem, seed), w).certificate
         assert primal >= dual - 1e-12 * (abs(primal) + abs(dual))
 
 
-@given(problem=problems(), seed=SEEDS, size=SIZES)
-def test_without_w_the_point_is_the_one_of_alpha(problem, seed, size):
-    seen = evaluate(problem, random_alpha(problem, seed, size))
+@every_loss
+@every_intercept
+@given(seed=SEEDS)
+def test_without_w_the_point_is_the_one_of_alpha(loss, intercept, seed):
+    problem = any_problem(seed, loss, intercept)
+    seen = evaluate(problem, random_alpha(problem, seed))
     w = problem.center + plain(problem.rows).T @ (problem.y * seen.alpha)
     kept = slice(None, -1) if problem.free else slice(None)
     assert np.allclose(seen.w[kept], w[kept], rtol=1e-12, atol=1e-10)
 
 
-@given(problem=problems(), seed=SEEDS, size=SIZES)
-def test_nothing_given_is_written(problem, seed, size):
-    alpha, w = random_alpha(problem, seed, size), np.ones(problem.center.size)
+@every_loss
+@every_intercept
+@given(seed=SEEDS)
+def test_nothing_given_is_written(loss, intercept, seed):
+    problem = any_problem(seed, loss, intercept)
+    alpha, w = random_alpha(problem, seed), np.ones(problem.center.size)
     center = problem.center.copy()
     evaluate(problem, frozen(alpha), frozen(w))
     assert np.array_equal(problem.center, center)
 
 
-@given(problem=problems(), seed=SEEDS, size=SIZES)
-def test_feasible_stays_in_the_box_and_balances(problem, seed, size):
-    given_alpha = random_alpha(problem, seed, size)
+@every_loss
+@every_intercept
+@given(seed=SEEDS)
+def test_feasible_stays_in_the_box_and_balances(loss, intercept, seed):
+    problem = any_problem(seed, loss, intercept)
+    given_alpha = random_alpha(problem, seed)
     alpha = feasible(problem, given_alpha)
     low, high = domain(problem.loss)
     assert (low * problem.c <= alpha).all() and (alpha <= high * problem.c).all()
@@ -120,15 +145,16 @@ def least_shifted_sum(problem, scores):
     return min([found, *(shifted_sum(problem, scores, t) for t in (*kinks, *reach))])
 
 
-@given(problem=problems(intercepts=("free",)), seed=SEEDS, size=SIZES)
-def test_best_shift_is_the_best_of_brute_search(problem, seed, size):
-    scores = size * np.random.default_rng(seed).normal(size=problem.y.size) + size
+@every_loss
+@given(seed=SEEDS)
+def test_best_shift_is_the_best_of_brute_search(loss, seed):
+    problem, rng = any_problem(seed, loss, "free"), np.random.default_rng(seed)
+    scores = rng.choice((0.0, 0.3, 3.0)) * (rng.normal(size=problem.y.size) + 1.0)
     reached = shifted_sum(problem, scores, best_shift(problem, scores))
     start = shifted_sum(problem, scores, 0.0)
     assert reached <= least_shifted_sum(problem, scores) + 2e-10 * start
 
 
-@pytest.mark.xfail(reason="best_shift: the tolerance is a share of the sum at t = 0", strict=True)
 def test_best_shift_is_as_good_from_far_away():
     for loss in LOSSES:
         problem = random_problem(0, loss, intercept="free")
@@ -140,7 +166,7 @@ def test_best_shift_is_as_good_from_far_away():
             assert reached <= least * (1.0 + 1e-8)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@every_loss
 def test_one_class_needs_no_loss_with_a_free_intercept(loss):
     problem = random_problem(0, loss, intercept="free")._replace(y=frozen(np.ones(30)))
     primal, dual = evaluate(problem, np.zeros(30)).certificate
@@ -165,8 +191,9 @@ def test_weight_k_equals_k_copies():
             assert once.certificate == pytest.approx(often.certificate, rel=1e-9)
 
 
-@given(seed=SEEDS, lam=st.floats(1e-4, 1e2), loss=st.sampled_from(LOSSES), weighted=st.booleans())
-def test_lam_is_the_same_objective_up_to_a_factor(seed, lam, loss, weighted):
+@every_loss
+@given(seed=SEEDS, lam=st.floats(1e-4, 1e2), weighted=st.booleans())
+def test_lam_is_the_same_objective_up_to_a_factor(loss, seed, lam, weighted):
     rng = np.random.default_rng(seed)
     X, y, w = rng.normal(size=(8, 3)), labels(8), rng.normal(size=4)
     weight = rng.random(8) + 0.1 if weighted else np.ones(8)
@@ -178,13 +205,13 @@ def test_lam_is_the_same_objective_up_to_a_factor(seed, lam, loss, weighted):
 
 
 def test_make_problem_refuses_overflow_and_unknown_losses():
-    rows, y = make_rows("dense-float64", np.full((2, 1), 1e100)), labels(2)
-    with pytest.raises(ValueError, match="overflows"):
-        make_problem(rows, y, np.full(2, 1e60), Hinge())
-    with pytest.raises(ValueError, match="overflows"):
-        make_problem(make_rows("dense-float64", np.full((2, 1), np.nan)), y, y, Hinge())
+    y = labels(2)
+    for size in (1e100, np.nan):
+        with pytest.raises(ValueError, match="Scale the features"):
+            rows = make_rows("dense-float64", np.full((2, 1), size))
+            make_problem(rows, y, np.full(2, 1e60), Hinge())
     with pytest.raises(TypeError, match="has no 'value'"):
-        make_problem(rows, y, np.ones(2), "hinge")
+        make_problem(make_rows("dense-float64", np.ones((2, 1))), y, np.ones(2), "hinge")
 
 
 def test_a_certificate_knows_its_gap():
@@ -194,7 +221,6 @@ def test_a_certificate_knows_its_gap():
     assert Certificate(1.0, 1.0 + 1e-16).gap == 0.0
 
 
-@pytest.mark.xfail(reason="NaN counts as a gap of 0", strict=True)
 def test_nan_proves_nothing():
     for certificate in (Certificate(math.nan, 0.0), Certificate(1.0, math.nan)):
         assert not certificate.gap <= 1e9

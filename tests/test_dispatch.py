@@ -171,9 +171,7 @@ def test_an_outside_storage_multiplies():
     "solver",
     [
         Dual(),
-        pytest.param(
-            Newton(), marks=pytest.mark.xfail(reason="asks for rows.values.dtype", strict=True)
-        ),
+        Newton(),
     ],
     ids=repr,
 )
@@ -225,7 +223,6 @@ def size_of(thing):
     return len(thing) * 1.0
 
 
-@pytest.mark.xfail(reason="`return constant` has as much bytecode as no body", strict=True)
 def test_a_body_may_be_a_constant():
     @generic
     def weight(thing):

@@ -19,7 +19,7 @@ both = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 
 @pytest.fixture
 def problem():
-    return random_problem(1, n=40)
+    return random_problem(1, intercept="penalised", n=40)
 
 
 def proven_again(problem, result):
@@ -36,6 +36,14 @@ def test_a_run_stops_when_the_gap_is_proven(problem, solver, tol):
     assert proven_again(problem, result) == pytest.approx(result.certificate, rel=1e-12)
     assert result.history[-1].certificate == result.certificate
     assert result.history[-1].stop == "gap"
+
+
+@both
+def test_tol_is_a_share_of_the_objective(solver):
+    large = random_problem(1, intercept="penalised", n=40, C=100.0)
+    result = run(solver, large, Stop(tol=1e-2, every=1))
+    assert result.stop_reason == "gap"
+    assert 1e-2 < result.certificate.gap <= 1e-2 * result.certificate.primal
 
 
 @both
@@ -189,6 +197,6 @@ def test_a_solver_that_cannot_improve_ends_the_run(problem):
             state = super().step(problem, state)
             return state._replace(exhausted=state.epoch == 3)
 
-    result = run(Tired(), problem, Stop(tol=0.0))
+    result = run(Tired(shrinking=False), problem, Stop(tol=0.0))
     assert (result.stop_reason, result.state.epoch) == ("stalled", 3)
     assert result.history[-1].certificate == result.certificate

@@ -28,7 +28,7 @@ KINK = 1.0  # of every loss here that has one
 MARGINS = st.floats(-30.0, 30.0) | st.sampled_from((-1.0, 0.0, KINK, 2.0))
 SHARES = st.floats(0.0, 1.0)
 TAUS = st.floats(0.0, 1.0)
-losses = st.sampled_from(LOSSES) | TAUS.map(Pinball)
+every_loss = pytest.mark.parametrize("loss", [*LOSSES, Pinball(1.0)], ids=repr)
 
 
 def inside(loss, share):
@@ -37,13 +37,15 @@ def inside(loss, share):
     return low + share * (min(high, 20.0) - low)
 
 
-@given(loss=losses, z=MARGINS, share=SHARES)
+@every_loss
+@given(z=MARGINS, share=SHARES)
 def test_fenchel_young(loss, z, share):
     a = inside(loss, share)
     assert value(loss, z) + conjugate(loss, a) + a * z >= -1e-13 * (1.0 + abs(a * z))
 
 
-@given(loss=losses, z=MARGINS)
+@every_loss
+@given(z=MARGINS)
 def test_fenchel_young_is_an_equality_at_the_slope(loss, z):
     a = -slope(loss, z)
     low, high = domain(loss)
@@ -52,7 +54,8 @@ def test_fenchel_young_is_an_equality_at_the_slope(loss, z):
     assert abs(total) <= 1e-12 * (1.0 + abs(a * z) + value(loss, z))
 
 
-@given(loss=losses, z=MARGINS)
+@every_loss
+@given(z=MARGINS)
 def test_slope_is_the_derivative(loss, z):
     h = 1e-5
     assume(abs(z - KINK) > 2.0 * h)
@@ -60,7 +63,8 @@ def test_slope_is_the_derivative(loss, z):
     assert slope(loss, z) == pytest.approx(difference, abs=1e-8, rel=1e-8)
 
 
-@given(loss=losses, z=MARGINS)
+@every_loss
+@given(z=MARGINS)
 def test_curvature_is_the_derivative_of_the_slope(loss, z):
     h = 1e-5
     assume(abs(z - KINK) > 2.0 * h)
@@ -68,14 +72,16 @@ def test_curvature_is_the_derivative_of_the_slope(loss, z):
     assert curvature(loss, z) == pytest.approx(difference, abs=1e-8, rel=1e-8)
 
 
-@given(loss=losses, z=MARGINS, other=MARGINS)
+@every_loss
+@given(z=MARGINS, other=MARGINS)
 def test_every_slope_is_a_subgradient(loss, z, other):
     """Convexity, with its tangents."""
     below = value(loss, z) + slope(loss, z) * (other - z)
     assert value(loss, other) >= below - 1e-12 * (1.0 + abs(below))
 
 
-@given(loss=losses, low=MARGINS, high=MARGINS)
+@every_loss
+@given(low=MARGINS, high=MARGINS)
 def test_slopes_rise(loss, low, high):
     assume(low < high)
     assert slope(loss, low) <= slope(loss, high)
@@ -117,9 +123,10 @@ def best_by_golden_section(function, low, high):
 POSITIVE = st.floats(1e-3, 1e3)
 
 
-@given(loss=losses, share=SHARES, z=MARGINS, q=st.just(0.0) | POSITIVE, c=POSITIVE)
-@example(loss=Logistic(), share=0.0, z=-30.0, q=1e3, c=1e3)
-@example(loss=Logistic(), share=1.0, z=30.0, q=1e3, c=1e3)
+@every_loss
+@given(share=SHARES, z=MARGINS, q=st.just(0.0) | POSITIVE, c=POSITIVE)
+@example(share=0.0, z=-30.0, q=1e3, c=1e3)
+@example(share=1.0, z=30.0, q=1e3, c=1e3)
 def test_dual_step_is_the_best_of_brute_search(loss, share, z, q, c):
     alpha = c * inside(loss, share)
     low, high = domain(loss)
@@ -131,7 +138,8 @@ def test_dual_step_is_the_best_of_brute_search(loss, share, z, q, c):
     assert gain(loss, alpha, z, q, c, new) >= best - 1e-12 * size
 
 
-@given(loss=losses, share=SHARES, z=MARGINS, q=POSITIVE, c=POSITIVE)
+@every_loss
+@given(share=SHARES, z=MARGINS, q=POSITIVE, c=POSITIVE)
 def test_dual_step_lands_where_the_slope_answers_it(loss, share, z, q, c):
     """The new alpha is -c l'(z') at the margin z' that it makes, or between the two at a kink."""
     alpha = c * inside(loss, share)
@@ -143,11 +151,17 @@ def test_dual_step_lands_where_the_slope_answers_it(loss, share, z, q, c):
     assert -c * slope(loss, reached - blur) >= new - rounding
 
 
-@given(loss=losses, share=SHARES, z=MARGINS, c=POSITIVE)
+@every_loss
+@given(share=SHARES, z=MARGINS, c=POSITIVE)
 def test_dual_step_without_proximal_term_is_the_slope(loss, share, z, c):
     assume(z != KINK or not is_piecewise_linear(loss))
     new = dual_step(loss, c * inside(loss, share), z, 0.0, c)
     assert new == pytest.approx(-c * slope(loss, z), rel=1e-9, abs=1e-13 * c * (1 + share))
+
+
+def test_at_the_kink_the_slope_is_that_of_the_inactive_side():
+    assert [slope(Pinball(tau), KINK) for tau in (0.0, 0.3)] == [0.0, 0.3]
+    assert slope(SquaredHinge(), KINK) == 0.0 == curvature(SquaredHinge(), KINK)
 
 
 @given(z=MARGINS)
@@ -199,6 +213,6 @@ def test_check_loss_names_the_missing_verb():
         check_loss("hinge")
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@every_loss
 def test_piecewise_linear_is_recognised(loss):
     assert is_piecewise_linear(loss) == isinstance(loss, Pinball)

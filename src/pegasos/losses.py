@@ -1,5 +1,6 @@
 """Losses, public: the shipped ones and the verbs with which to write your own."""
 
+from pegasos.core.dispatch import helper
 from pegasos.objective.losses import (
     Hinge,
     Logistic,
@@ -20,6 +21,7 @@ __all__ = [
     "conjugate",
     "curvature",
     "dual_step",
+    "helper",
     "slope",
     "value",
 ]

@@ -15,6 +15,9 @@ from typing import Any
 
 VERBS: list[Any] = []
 HELPERS: list[Callable[..., Any]] = []
+# The compiler, once loaded, is told of what is declared later.
+ON_VERB: list[Callable[..., Any]] = []
+ON_HELPER: list[Callable[..., Any]] = []
 
 
 def generic(stub: Callable[..., Any]) -> Any:
@@ -53,19 +56,24 @@ def generic(stub: Callable[..., Any]) -> Any:
     verb.lookup, verb.register = lookup, register  # type: ignore[attr-defined]
     verb.reordered = reordered  # type: ignore[attr-defined]
     VERBS.append(verb)
+    for tell in ON_VERB:
+        tell(verb)
     return verb
 
 
 def helper(function: Callable[..., Any]) -> Callable[..., Any]:
     """A plain function that hot loops may call: no dispatch, inlined by the compiler."""
     HELPERS.append(function)
+    for tell in ON_HELPER:
+        tell(function)
     return function
 
 
 def _has_body(function: Callable[..., Any]) -> bool:
     """Whether `function` does anything beyond its docstring."""
     code = function.__code__
-    return len(code.co_code) > len(_empty.__code__.co_code)
+    longer = len(code.co_code) > len(_empty.__code__.co_code)
+    return longer or code.co_consts[-1] is not None  # `return constant` is no longer than nothing
 
 
 def _empty() -> None:

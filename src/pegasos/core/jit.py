@@ -1,6 +1,6 @@
 """`@hot`: a loop compiled by Numba at its first call and cached on disk.
 
-The cache directory carries a hash of the package's own sources, because Numba does not notice
+The cache directory carries a hash of the sources that hot loops use, because Numba does not notice
 when a verb in another file was edited. Types from outside the package that occur in a signature
 add the hash of the file that defines them. Where no directory can be written there is no cache,
 and where Numba's JIT is switched off (NUMBA_DISABLE_JIT=1) a hot loop is the plain function.
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pegasos.core.dispatch import HELPERS, VERBS
+from pegasos.core.dispatch import HELPERS, ON_HELPER, ON_VERB, VERBS
 
 log = logging.getLogger("pegasos.jit")
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -72,11 +72,17 @@ def _install() -> None:
     from pegasos.core import llvm  # noqa: F401  (its import registers the prefetch)
 
     reorder = {"fastmath": {"reassoc", "contract"}}  # never more: NaN must stay NaN
-    for verb in VERBS:
+
+    def enter(verb: Any) -> None:
         overload(verb, strict=False, jit_options=reorder)(_chooser(verb, reordered=True))
         overload(verb, strict=False)(_chooser(verb, reordered=False))
+
+    for verb in VERBS:
+        enter(verb)
     for function in HELPERS:
         register_jitable(function)
+    ON_VERB.append(enter)
+    ON_HELPER.append(register_jitable)
 
 
 def _chooser(verb: Any, reordered: bool) -> Callable[..., Any]:
@@ -112,7 +118,8 @@ def _user_cache() -> Path:
 @functools.cache
 def _fingerprint() -> str:
     digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
+    compiled = ("core", "data", "objective", "solvers")
+    for path in sorted(p for room in compiled for p in (_PACKAGE / room).rglob("*.py")):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0")
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -137,8 +144,9 @@ def _disk_cache(function: Callable[..., Any]) -> Any:
 
 
 def source_hash(cls: type) -> str | None:
-    """A hash of the file that defines `cls`; None if it has none (a prompt, a notebook)."""
+    """A hash of the file that defines `cls`; None if that does not identify it."""
     path = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    if path is None or cls.__module__ == "__main__":
+    made_in_a_function = "<locals>" in cls.__qualname__
+    if path is None or cls.__module__ == "__main__" or made_in_a_function:
         return None
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()

@@ -10,7 +10,11 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.caching import FunctionCache
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    UserProvidedCacheLocator,
+)
 from numba.extending import intrinsic, overload
 
 from pegasos.core import jit
@@ -40,12 +44,20 @@ def _overload_prefetch(array: Any, index: Any) -> Any:
     return lambda array, index: _prefetch(array, index)
 
 
+class _OurDirectoryOnly(CompileResultCacheImpl):
+    """No falling back to places without a fingerprint."""
+
+    _locator_classes = [UserProvidedCacheLocator]
+
+
 class HotCache(FunctionCache):
     """Numba's cache with an index that names types by text and outside types by their source.
 
     The index must stay readable where an outside type cannot be imported, and must miss when
     the file of an outside type was edited.
     """
+
+    _impl_class = _OurDirectoryOnly
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         _, machine, code = super()._index_key(sig, codegen)

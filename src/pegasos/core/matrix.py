@@ -23,6 +23,7 @@ from pegasos.core.rows import (
 from pegasos.core.threads import run_blocks
 
 _BLOCK = 1 << 22  # entries in a block: a few milliseconds of work
+MAX_WIDTH = 10_000  # columns of a Gram matrix: 0.8 GB
 _AHEAD = 4  # rows between a prefetch and the use of the row
 
 
@@ -96,6 +97,12 @@ def gram(rows: Any, h: np.ndarray, dtype: Any, columns: np.ndarray) -> np.ndarra
 
     Rows with h = 0 cost nothing.
     """
+    if n_columns(rows) > MAX_WIDTH:
+        raise ValueError(
+            f"Newton and interior point need a d x d matrix, which for {n_columns(rows)} columns "
+            f"takes {8e-9 * n_columns(rows) ** 2:.1f} GB (limit: {MAX_WIDTH} columns); "
+            "use solver='dual' or 'auto'"
+        )
     chosen = np.flatnonzero(h)
     entries_per_row = n_entries(rows) / max(1, n_rows(rows))
     few = entries_per_row**2 < 0.1 * n_columns(rows) ** 2
@@ -107,15 +114,20 @@ def gram(rows: Any, h: np.ndarray, dtype: Any, columns: np.ndarray) -> np.ndarra
 def _blas_gram(rows, h, chosen, dtype, columns):
     """Gram matrix by BLAS, from blocks of the chosen rows written out and weighted."""
     width = n_columns(rows) + 1
-    total = np.zeros((columns.size, columns.size))
     size = max(256, 2 * width, (1 << 18) // width)  # rows: in cache, yet many to a sum of d x d
-    block = np.empty((min(size, chosen.size), width), dtype=dtype)
-    for s in range(0, chosen.size, size):
-        part = block[: min(size, chosen.size - s)]
-        _write_out(rows, h, chosen[s : s + size], part)
-        used = part if columns.size == width else part[:, columns]
-        total += used.T @ used
-    return total
+
+    def part(start: int, stop: int) -> np.ndarray:
+        total = np.zeros((columns.size, columns.size))
+        block = np.empty((min(size, stop - start), width), dtype=dtype)
+        for s in range(start, stop, size):
+            written = block[: min(size, stop - s)]
+            _write_out(rows, h, chosen[s : min(s + size, stop)], written)
+            used = written if columns.size == width else written[:, columns]
+            total += used.T @ used
+        return total
+
+    parts = run_blocks(part, chosen.size, max(size, -(-chosen.size // 8)))
+    return sum(parts, np.zeros((columns.size, columns.size)))
 
 
 def _outer_gram(rows, h, chosen):

@@ -55,8 +55,15 @@ def n_entries(rows: Any) -> int:
 
 
 @generic
+def is_single(rows: Any) -> bool:
+    """Whether the values are float32"""
+    return False
+
+
+@generic
 def row_work(rows: Any) -> float:
     """The time to read an average row, in nanoseconds (about: for choosing a method)"""
+    return 1.0 * n_entries(rows) / max(1, n_rows(rows))
 
 
 @generic
@@ -114,14 +121,19 @@ def _(rows):
     return rows.values.size
 
 
+@is_single.register(DenseRows)
+def _(rows):
+    return rows.values.dtype == np.float32
+
+
+@is_single.register(CsrRows)
+def _(rows):
+    return rows.values.dtype == np.float32
+
+
 @row_work.register(DenseRows)
 def _(rows):
     return 0.2 * rows.values.shape[1]
-
-
-@row_work.register(CsrRows)
-def _(rows):
-    return 1.0 * rows.values.size / max(1, rows.starts.shape[0] - 1)
 
 
 @row_dot.register(DenseRows, reassociate=True)

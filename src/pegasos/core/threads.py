@@ -27,11 +27,11 @@ def available() -> int:
 
 @contextlib.contextmanager
 def use_threads(n: int) -> Iterator[None]:
-    """Allow `n` threads to the work of this thread, ours and BLAS's."""
+    """Allow `n` threads to the work of this thread; BLAS gets one, blocks of rows the rest."""
     previous = getattr(_local, "n", 1)
     _local.n = n
     try:
-        with _blas().limit(limits=n):
+        with _blas().limit(limits=1):
             yield
     finally:
         _local.n = previous

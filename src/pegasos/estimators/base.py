@@ -84,6 +84,7 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             label=label,
             c=c,
             targets=targets,
+            names=[f"class {self.classes_[k]}" for k in targets],
             centers=centers_of(self.center, len(targets), X.shape[1], bias),
             starts=self._warm_starts(len(targets), len(label)),
             loss=loss,
@@ -114,7 +115,12 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=small_dtype(X), accept_large_sparse=True
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=small_dtype(X),
+            accept_large_sparse=True,
         )
         rows = as_rows(X, 1.0)
         with use_threads(par.threads_of(self.n_threads)):
@@ -200,12 +206,13 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.dual_coef_ = np.array([a[used] * signs(task, k)[used] for k, a in enumerate(alpha)])
         self.n_iter_ = max(run.state.epoch for run in runs)
         asked = Choice(task.solver, "asked for")
-        for name, values in {
+        records: dict[str, list[Any]] = {
             "certificate_": [run.certificate for run in runs],
             "history_": [run.history for run in runs],
             "stop_reason_": [run.stop_reason for run in runs],
             "solver_": [getattr(run.state, "choice", asked) for run in runs],
-        }.items():
+        }
+        for name, values in records.items():
             setattr(self, name, values[0] if len(self.classes_) == 2 else values)
 
     def _warn_unless_converged(self, runs: list[Run]) -> None:
@@ -213,12 +220,13 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         action = ACTIONS.get(worst.stop_reason)
         if action is None or worst.certificate.relative_gap <= self.tol:
             return
-        gap, primal = worst.certificate.relative_gap, worst.certificate.primal
+        primal, dual = worst.certificate
+        gap = worst.certificate.relative_gap
         advice = action.format(max_iter=self.max_iter, max_time=self.max_time)
         warnings.warn(
             f"{type(self).__name__} stopped ({worst.stop_reason}) with a proven relative gap of "
-            f"{gap:.1e}, above tol={self.tol:g}: the objective {primal:.6g} is at most "
-            f"{100 * gap:.2g} % above the optimum. To get closer: {advice}.",
+            f"{gap:.1e}, above tol={self.tol:g}: the objective is {primal:.6g}, the optimum at "
+            f"least {dual:.6g}. To get closer: {advice}.",
             ConvergenceWarning,
             stacklevel=5,
         )

@@ -16,12 +16,12 @@ _COMMON = """C : float, default=1.0
         The same by another name: lam/2 ||w||^2 + mean loss, lam = 1 / (C N) with N the sum of
         sample weights. If given, C is not used.
     tol : float, default=1e-3
-        Stop when the relative duality gap is proven to be at most this: the objective is then
-        within a share `tol` of the best possible one.
+        Stop when the relative gap (primal - dual) / primal is proven to be at most this: the best
+        possible objective is then at least (1 - tol) times the one found.
     max_iter : int, default=1000
         Most epochs (passes over the data, or Newton steps).
     max_time : float, default=None
-        Most seconds.
+        Most seconds for the whole fit (all classes; compilation at first use included).
     intercept : {"free", "penalised", "none"}, default="free"
         Whether there is an intercept, and whether the penalty falls on it.
     fit_intercept : bool, default=True
@@ -180,8 +180,6 @@ class LogisticRegression(LinearClassifier):
         self.verbose = verbose
 
     def _loss(self) -> Any:
-        if self.solver == "interior":
-            raise ValueError("solver='interior' is for hinge and pinball: use 'newton' or 'dual'")
         return Logistic()
 
     def predict_proba(self, X):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.estimators.callbacks import FitTasks
+from pegasos.estimators.callbacks import FitTasks, ProblemTask
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.auto import solver_named
 from pegasos.solvers.driver import Driver, Run, Stop
@@ -27,6 +29,7 @@ class Task(NamedTuple):
     label: np.ndarray
     c: np.ndarray
     targets: list[int]
+    names: list[str]
     centers: np.ndarray
     starts: np.ndarray | None
     loss: Any
@@ -44,38 +47,43 @@ def signs(task: Task, k: int) -> np.ndarray:
 def solve(task: Task, tasks: FitTasks) -> list[Run]:
     """All problems, in order. After Ctrl-C the rest are only certified as they start."""
     weights = task.centers.copy()
+    deadline = time.perf_counter() + task.stop.max_seconds
     runs: list[Run] = []
     interrupted = False
     for k in range(len(task.targets)):
-        problem = make_problem(
-            task.rows, signs(task, k), task.c, task.loss, task.centers[k], task.free
-        )
-
-        def model(k: int = k) -> np.ndarray:
-            weights[k] = driver.point()
-            return weights
-
-        watcher = None if interrupted else tasks.problem(f"class {task.targets[k]}", model)
-        driver = Driver(
-            solver_named(task.solver, problem),
-            problem,
-            replace(task.stop, callback=watcher),
-            task.seed,
-            None if task.starts is None else task.starts[k] * task.c,
-        )
-        runs.append(driver.interrupt() if interrupted else _drive(driver, k))
+        left = deadline - time.perf_counter()
+        driver = _driver(task, k, replace(task.stop, max_seconds=left))
+        if interrupted:
+            runs.append(driver.interrupt())
+        else:
+            watcher = tasks.problem(task.names[k], partial(_so_far, weights, k, driver))
+            runs.append(_drive(driver, watcher, k))
         weights[k] = runs[k].best.w
         interrupted = runs[k].stop_reason == "interrupted"
-        if watcher is not None:
-            watcher.end()
     return runs
 
 
-def _drive(driver: Driver, k: int) -> Run:
+def _driver(task: Task, k: int, stop: Stop) -> Driver:
+    problem = make_problem(task.rows, signs(task, k), task.c, task.loss, task.centers[k], task.free)
+    start = None if task.starts is None else task.starts[k] * task.c
+    return Driver(solver_named(task.solver, problem), problem, stop, task.seed, start)
+
+
+def _so_far(weights: np.ndarray, k: int, driver: Driver) -> np.ndarray:
+    """The weights of all problems, that of problem k as it is now."""
+    weights[k] = driver.point()
+    return weights
+
+
+def _drive(driver: Driver, watcher: ProblemTask | None, k: int) -> Run:
+    driver.callback = watcher
     for progress in driver:
         if progress.certificate is not None:
             gap = progress.certificate.relative_gap
             log.info(
                 "problem %d  epoch %d  %.2f s  gap %.1e", k, progress.epoch, progress.seconds, gap
             )
-    return driver.result()
+    run = driver.result()
+    if watcher is not None:
+        watcher.end()
+    return run

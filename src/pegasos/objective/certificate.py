@@ -2,7 +2,8 @@
 
 For every w and every feasible alpha, with v = sum_i alpha_i y_i x_i,
 
-    P(w) = 1/2 ||w - w0||^2 + sum c_i l(z_i)   >=   D(alpha) = -1/2 ||v||^2 - w0.v - sum c_i l*(-alpha_i/c_i)
+    P(w) = 1/2 ||w - w0||^2 + sum c_i l(z_i)
+        >=  D(alpha) = -1/2 ||v||^2 - w0.v - sum c_i l*(-alpha_i/c_i)
 
 (and sum_i alpha_i y_i = 0 if the intercept is free), so the optimum lies between the two. Both
 are computed here from scratch in float64, never from running sums of a solver.
@@ -29,12 +30,13 @@ class Certificate(NamedTuple):
     @property
     def gap(self) -> float:
         """The objective is at most this far above the optimum."""
-        return max(0.0, self.primal - self.dual)
+        gap = self.primal - self.dual
+        return np.inf if np.isnan(gap) else max(0.0, gap)  # NaN proves nothing
 
     @property
     def relative_gap(self) -> float:
         """The gap as a share of the objective."""
-        return self.gap / self.primal if self.primal > 0.0 else 0.0
+        return self.gap / self.primal if self.gap > 0.0 else 0.0
 
 
 class Evaluation(NamedTuple):
@@ -98,7 +100,7 @@ def best_shift(problem: Problem, scores: np.ndarray) -> float:
     for k in range(80):
         secant = near - near_tilt * (far - near) / (far_tilt - near_tilt)
         t = secant if k % 2 and np.isfinite(secant) else 0.5 * (near + far)
-        tilt_t, _ = _tilt(problem, scores, t)
+        tilt_t, total = _tilt(problem, scores, t)
         if tilt_t * near_tilt > 0.0:
             near, near_tilt = t, tilt_t
         else:

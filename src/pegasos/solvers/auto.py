@@ -19,8 +19,8 @@ from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import Pinball, is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.dual import Dual
-from pegasos.solvers.interior import Interior
 from pegasos.solvers.intercept import FreeIntercept
+from pegasos.solvers.interior import Interior
 from pegasos.solvers.newton import Newton
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
@@ -114,7 +114,7 @@ def _plan(problem: Problem) -> tuple[str, float, str]:
         return "newton", np.inf, f"smooth loss, {n} rows of {d} columns"
     epochs = 4.0 + 12.0 * float(problem.c @ problem.q) / n
     worth = _newton_in_epochs(problem)
-    reason = f"descent would take about {epochs:.0f} epochs, Newton the time of {worth:.0f}"
+    reason = f"descent would take about {epochs:.0f} epochs, Newton as long as {worth:.0f}"
     if epochs < worth:
         return "dual", min(1.5 * worth, 2.0 * epochs + 10.0), reason
     if worth > 300.0:  # steps are dear: descend first, for a small part of their price

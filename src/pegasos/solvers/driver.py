@@ -46,7 +46,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Stop:
-    """When to stop. `callback(progress)` may return True to ask for it.
+    """When to stop. `callback(progress)`, asked after each step, may return True to stop.
 
     `every`: certify after each so many epochs, beside the times when it may end the run.
     """
@@ -84,7 +84,7 @@ class Driver:
     """Iterating yields a Progress after each step; `result()` may be called at any time."""
 
     def __init__(self, solver: Solver, problem: Problem, stop: Stop, seed: int = 0, alpha=None):
-        self.solver, self.problem, self.stop = solver, problem, stop
+        self.solver, self.problem, self.stop, self.callback = solver, problem, stop, stop.callback
         self.best: Evaluation | None = None
         self.history: list[Progress] = []
         self.stop_reason = "running"
@@ -143,7 +143,7 @@ class Driver:
         elif out_of_epochs:
             reason = "max_iter"
         progress = self._progress(reason, certificate)
-        if reason is None and self.stop.callback is not None and self.stop.callback(progress):
+        if reason is None and self.callback is not None and self.callback(progress):
             progress = progress._replace(stop="callback")
         return progress
 
@@ -152,15 +152,16 @@ class Driver:
         state = self.state
         if state.exhausted:
             return True
+        new = state.epoch > self._certified
+        if new and self.stop.every is not None and state.epoch % self.stop.every == 0:
+            return True
         if state.epoch < self._not_before:
             return False
-        if self.stop.every is not None and state.epoch % self.stop.every == 0:
-            return True
         low = max(self.stop.tol * self._scale, 0.03 * self._last_gap)
         return state.epoch >= self._next_check or state.estimate <= low
 
     def _certify(self) -> Certificate:
-        """Evaluate exactly, keep the better primal and the better dual point, refresh the solver."""
+        """Evaluate exactly, keep the better primal and dual points, refresh the solver."""
         alpha, w = self.solver.candidate(self.problem, self.state)
         seen = evaluate(self.problem, alpha, w)
         self._scale = seen.certificate.primal

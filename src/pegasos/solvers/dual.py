@@ -21,11 +21,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.core.jit import hot
+from pegasos.core.matrix import combine
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import shuffle, stream
 from pegasos.core.rows import n_entries, n_rows, row_axpy, row_dot, row_prefetch
 from pegasos.objective.certificate import Evaluation
-from pegasos.objective.losses import conjugate, dual_step, slope, value
+from pegasos.objective.losses import conjugate, domain, dual_step, slope, value
 from pegasos.objective.problem import Problem
 
 _SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
@@ -58,9 +59,14 @@ class Dual:
 
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> DualState:
         n = n_rows(problem.rows)
+        w = problem.center.copy()
+        if alpha is not None:
+            low, high = domain(problem.loss)
+            alpha = np.clip(alpha, low * problem.c, high * problem.c)
+            w += combine(problem.rows, problem.y * alpha)
         return DualState(
-            alpha=np.zeros(n) if alpha is None else alpha.copy(),
-            w=problem.center.copy(),
+            alpha=np.zeros(n) if alpha is None else alpha,
+            w=w,
             order=np.arange(n),
             rng=stream(seed),
             active=n,
@@ -84,7 +90,7 @@ class Dual:
         state = state._replace(cursor=cursor, active=active, terms=terms, moves=moves)
         if cursor < active:
             return state
-        radius = self.caution * np.sqrt(2.0 * terms) if self.shrinking else np.inf
+        radius = self.caution * np.sqrt(2.0 * max(0.0, terms)) if self.shrinking else np.inf
         return state._replace(
             cursor=0,
             terms=0.0,
@@ -125,8 +131,9 @@ def _sweep(problem, state, stop):
         c, y, q, old = problem.c[i], problem.y[i], problem.q[i], alpha[i]
         z = y * row_dot(rows, i, w)
         slack = radius * np.sqrt(q)
-        if (old == -c * highest and slope(loss, z - slack) == highest) or (
-            old == -c * lowest and slope(loss, z + slack) == lowest
+        if radius < np.inf and (
+            (old == -c * highest and slope(loss, z - slack) == highest)
+            or (old == -c * lowest and slope(loss, z + slack) == lowest)
         ):
             active -= 1
             order[s], order[active] = order[active], i

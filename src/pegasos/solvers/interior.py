@@ -7,8 +7,8 @@ Dual:     max_b -1/2 ||v||_R^2 - w0.R v + sum_i c_i b_i,  v = sum_i c_i b_i y_i 
 Path:     with lo = b + tau and up = 1 - b, the distances from the bounds, and z - 1 = over - under,
               R (w - w0) = v,    lo_i over_i = up_i under_i = mu s_i,    all four > 0.
           mu -> 0 leads to the optimum; on the path the gap is 2 mu sum c. The room of a row is
-          s_i ~ (x_i' (R + X' diag(c) X)^-1 x_i)^(3/8): rows that stand alone or weigh little
-          move far in a step and block it first. A row of weight k is the same as k rows.
+          s_i ~ (leverage_i)^(1/4) / sqrt(c_i), leverage = c_i x_i' (R + X' diag(c) X)^-1 x_i:
+          rows that weigh little or stand alone move far in a step and would block it first.
 Update:   Newton's step on the path's equations, the two products aimed at P_i and Q_i:
               (R + X' diag(h) X) dw = v - R (w - w0) + X' (y h g),  db = h (g - y X dw) / c,
               h = c / (over/lo + under/up),  g = under - over + P/lo - Q/up.
@@ -154,15 +154,15 @@ def _room(problem: Problem, columns: np.ndarray, seed: int) -> np.ndarray:
     H[np.diag_indices_from(H)] += penalties(problem)[columns]
     scale = np.sqrt(np.diag(H))
     values, vectors = np.linalg.eigh(H / scale / scale[:, None])
-    root = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / scale[:, None]
+    root = vectors / np.sqrt(np.maximum(values, 1e-12)) / scale[:, None]
     s = np.zeros(problem.c.size)
     for g in np.random.default_rng(seed).standard_normal((_PROBES, columns.size)):
         x = np.zeros(problem.center.size)
         x[columns] = root @ g
         s += products(problem.rows, x) ** 2
     total = problem.c.sum()
-    s = (s / _PROBES) ** 0.375
-    s = np.maximum(s, 0.1 * float(problem.c @ s) / total)
+    s = s**0.25 * problem.c**-0.25
+    s = np.maximum(s, 0.1 * float(problem.c @ s) / total + 1e-100)  # rows and columns of zeros
     return s * (total / (problem.c @ s))
 
 
@@ -187,7 +187,7 @@ def _newton(problem: Problem, state: InteriorState) -> Callable[..., Direction]:
     direction `last` in most rows, only the difference is combined.
     """
     h = _curvature(problem.c, state.point)
-    single = not problem.free and problem.rows.values.dtype == np.float32
+    single = not problem.free and is_single(problem.rows)
     single = single and float(h @ problem.q) * 6e-8 < 0.03
     R, columns = penalties(problem), state.columns
     H = gram(problem.rows, h, np.float32 if single else np.float64, columns)
@@ -217,7 +217,7 @@ def _arrive(problem: Problem, state: InteriorState, w: np.ndarray, point: Point)
     away, apart = (penalties(problem) * (w - problem.center - u) for u in (0.0, v))
     residual = 0.5 * float(apart @ apart)
     if problem.free:  # an unbalanced alpha costs about what it must give up
-        residual += abs(v[-1] / problem.rows.bias)
+        residual += abs(float(v[-1]) / problem.rows.bias)
     merit = residual + complementarity
     idle = 0 if merit < state.best else state.idle + 1
     rounding = 1e-16 * (0.5 * float(away @ away) + losses)

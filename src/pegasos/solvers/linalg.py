@@ -19,7 +19,7 @@ def factor(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     unit = H / scale / scale[:, None]
     ridge = 1e-15
     while True:
-        unit[np.diag_indices_from(unit)] = np.where(diagonal > 0.0, 1.0, 0.0) + ridge
+        unit[np.diag_indices_from(unit)] = 1.0 + ridge
         try:
             factors = cho_factor(unit, lower=True, check_finite=False)
         except np.linalg.LinAlgError:

@@ -22,7 +22,7 @@ import numpy as np
 
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine, gram, occupied, products
-from pegasos.core.rows import n_rows
+from pegasos.core.rows import is_single, n_rows
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import (
     conjugate,
@@ -74,12 +74,12 @@ class Newton:
     patience: int = 30
 
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> NewtonState:
-        cold = alpha is None
-        alpha = np.zeros(n_rows(problem.rows)) if cold else alpha
+        q = 2.0 if alpha is None else 1.0
+        if alpha is None:
+            alpha = np.zeros(n_rows(problem.rows))
         v = combine(problem.rows, problem.y * alpha)
         w = problem.center + penalties(problem) * v
-        q = (2.0 if cold else 1.0) / float(np.median(problem.c))
-        q = q if is_piecewise_linear(problem.loss) else 0.0
+        q = q / float(np.median(problem.c)) if is_piecewise_linear(problem.loss) else 0.0
         scores = products(problem.rows, w)
         used = occupied(problem.rows)
         state = NewtonState(w, scores, alpha, q, alpha, alpha, v, used, None, 0, np.inf, 0, False)
@@ -108,7 +108,7 @@ class Newton:
             curvature=bend,
             inner=self.patience if stuck else state.inner + 1,
             epoch=state.epoch + 1,
-            exhausted=stuck and (state.inner == 0 or state.q == 0.0),
+            exhausted=stuck and (state.q == 0.0 or np.array_equal(state.response, state.alpha)),
         )
         return _respond(problem, moved)
 
@@ -145,7 +145,7 @@ def _follow(problem: Problem, state: NewtonState, u: np.ndarray, unit: float) ->
         mass = max(mass, last.mass)
         if 2 * np.count_nonzero(change) > np.count_nonzero(u):
             last, mass = None, float(u @ problem.q)
-    precise = problem.free or problem.rows.values.dtype != np.float32 or mass * 6e-8 > 0.03 * unit
+    precise = problem.free or not is_single(problem.rows) or mass * 6e-8 > 0.03 * unit
     dtype = np.float64 if precise else np.float32
     if last is None or last.dtype != dtype:
         G = gram(problem.rows, u, dtype, state.columns)

@@ -1,0 +1,38 @@
+"""scikit-learn's own checks: every estimator, every solver; none skipped, none expected to fail.
+
+The checks compare fits to 1e-7, so the fits are asked for all that float64 can give.
+"""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pegasos import LinearSVC, LogisticRegression
+from pegasos.losses import Pinball
+
+EXACT = {"tol": 1e-14, "max_iter": 100_000}
+DESCENT = {"tol": 0.0, "max_iter": 3000, "solver": "dual"}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+
+@parametrize_with_checks(
+    [
+        LinearSVC(**EXACT),
+        LinearSVC(loss="hinge", **EXACT),
+        LinearSVC(loss=Pinball(0.3), **EXACT),
+        LinearSVC(loss="hinge", solver="newton", **EXACT),
+        LinearSVC(loss="hinge", solver="interior", **EXACT),
+        LinearSVC(solver="newton", intercept="penalised", **EXACT),
+        LinearSVC(solver="newton", intercept="none", **EXACT),
+        LinearSVC(**DESCENT),
+        LinearSVC(loss="hinge", **DESCENT),
+        LogisticRegression(**EXACT),
+        LogisticRegression(solver="newton", **EXACT),
+        LogisticRegression(**DESCENT),
+    ]
+)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)

@@ -1,0 +1,120 @@
+"""The examples and the pages of the documentation, run; the loss from outside obeys the laws."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import random_problem
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pegasos.losses import conjugate, dual_step, slope, value
+from pegasos.objective.losses import check_loss, domain
+from pegasos.objective.problem import make_problem
+from pegasos.solvers.auto import solver_named
+from pegasos.solvers.driver import Stop, run
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "examples"))
+
+import own_loss  # noqa: E402
+from own_loss import SmoothedHinge  # noqa: E402
+
+GAMMAS = st.sampled_from((0.1, 0.5, 1.0, 2.0)).map(SmoothedHinge)
+MARGINS = st.floats(-10.0, 10.0)
+SHARES = st.floats(0.0, 1.0)
+POSITIVE = st.floats(1e-2, 1e2)
+
+
+@given(loss=GAMMAS, z=MARGINS, a=SHARES)
+def test_fenchel_young(loss, z, a):
+    assert value(loss, z) + conjugate(loss, a) + a * z >= -1e-12
+    a = -slope(loss, z)
+    assert value(loss, z) + conjugate(loss, a) + a * z == pytest.approx(0.0, abs=1e-12)
+
+
+@given(loss=GAMMAS, share=SHARES, z=MARGINS, q=st.just(0.0) | POSITIVE, c=POSITIVE)
+def test_dual_step_is_the_best_of_a_grid(loss, share, z, q, c):
+    alpha = share * c
+
+    def gain(new):
+        return -z * (new - alpha) - 0.5 * q * (new - alpha) ** 2 - c * conjugate(loss, new / c)
+
+    new = dual_step(loss, alpha, z, q, c)
+    assert 0.0 <= new <= c
+    best = max(gain(share * c) for share in np.linspace(0.0, 1.0, 201))
+    assert gain(new) >= best - 1e-12 * (c + q * c * c)
+
+
+@given(loss=GAMMAS, z=MARGINS, c=POSITIVE)
+def test_dual_step_without_proximal_term_is_the_slope(loss, z, c):
+    assert dual_step(loss, 0.3 * c, z, 0.0, c) == pytest.approx(-c * slope(loss, z), abs=1e-9 * c)
+
+
+def test_domain_and_limits():
+    loss = check_loss(SmoothedHinge(0.5))
+    assert domain(loss) == (0.0, 1.0)
+    assert value(SmoothedHinge(1e-9), -2.0) == pytest.approx(3.0)  # the hinge
+    assert value(loss, 1.0) == 0.0 and value(loss, 0.5) == 0.25
+
+
+@pytest.mark.parametrize("kind", ["dense-float32", "dense-float64", "csr-float32-uint32"])
+@pytest.mark.parametrize("intercept", ["free", "penalised"])
+def test_solvers_agree_and_reach_the_gap(kind, intercept):
+    problem = random_problem(7, SmoothedHinge(0.5), kind, intercept, n=60, d=6)
+    stop = Stop(tol=1e-6, max_epochs=20_000)
+    dual, newton = (run(solver_named(s, problem), problem, stop) for s in ("dual", "newton"))
+    for found in (dual, newton):
+        assert found.stop_reason == "gap"
+        assert found.certificate.relative_gap <= 1e-6
+    assert np.allclose(dual.best.w, newton.best.w, atol=0.02)
+    best = max(dual.certificate.dual, newton.certificate.dual)
+    assert min(dual.certificate.primal, newton.certificate.primal) >= best - 1e-9
+
+
+def test_it_lies_between_the_hinge_and_the_hinge_less_half_gamma():
+    """l <= hinge <= l + gamma/2, so the optima are as close as that."""
+    from pegasos.losses import Hinge
+
+    smooth = random_problem(3, SmoothedHinge(0.2), n=40)
+    sharp = make_problem(smooth.rows, smooth.y, smooth.c, Hinge(), smooth.center)
+    stop = Stop(tol=1e-8, max_epochs=20_000)
+    rounded, plain = (
+        run(solver_named("newton", p), p, stop).certificate.primal for p in (smooth, sharp)
+    )
+    assert rounded <= plain + 1e-6
+    assert plain <= rounded + 0.1 * float(smooth.c.sum()) + 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.jit
+def test_own_loss_prints_its_certificates(capsys):
+    own_loss.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["dual", "newton"]
+    assert all(float(line.split()[-1]) <= 1e-3 for line in lines)
+
+
+def test_the_page_shows_the_example_as_it_is():
+    page = (ROOT / "docs/guide/own-loss.md").read_text("utf-8")
+    assert f"```python\n{(ROOT / 'examples/own_loss.py').read_text('utf-8')}```" in page
+
+
+@pytest.mark.slow
+@pytest.mark.jit
+@pytest.mark.parametrize("page", ["index.md", "guide/linear.md", "guide/own-loss.md"])
+def test_the_code_of_a_page_runs(page):
+    path = ROOT / "docs" / page
+    text = path.read_text("utf-8")
+    names = {"__name__": "page"}
+    for block in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        lines_before = text[: block.start()].count("\n") + 1
+        exec(compile("\n" * lines_before + block[1], str(path), "exec"), names)
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
