@@ -15,6 +15,7 @@ from typing import Any
 
 VERBS: list[Any] = []
 HELPERS: list[Callable[..., Any]] = []
+NAMES: dict[str, type] = {}
 # The compiler, once loaded, is told of what is declared later.
 ON_VERB: list[Callable[..., Any]] = []
 ON_HELPER: list[Callable[..., Any]] = []
@@ -47,6 +48,7 @@ def generic(stub: Callable[..., Any]) -> Any:
         """Enter a function for `cls`; `reassociate`: its sums may be reordered to vectorise."""
 
         def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+            _tell_apart(cls)
             table[cls] = function
             (reordered.add if reassociate else reordered.discard)(cls)
             return function
@@ -59,6 +61,17 @@ def generic(stub: Callable[..., Any]) -> Any:
     for tell in ON_VERB:
         tell(verb)
     return verb
+
+
+def _tell_apart(cls: type) -> None:
+    """Give a type its own name: the compiler links loops of types with one name as one.
+
+    A class defined anew in a notebook would otherwise keep running the code of the first.
+    """
+    known = NAMES.setdefault(cls.__name__, cls)
+    if known is not cls:
+        cls.__name__ = f"{cls.__name__}_{len(NAMES)}"
+        NAMES[cls.__name__] = cls
 
 
 def helper(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -33,6 +33,7 @@ import numpy as np
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine, gram, occupied, products
+from pegasos.core.rows import is_single
 from pegasos.objective.certificate import Evaluation, evaluate
 from pegasos.objective.losses import Pinball
 from pegasos.objective.problem import Problem
