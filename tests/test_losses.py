@@ -216,3 +216,8 @@ def test_check_loss_names_the_missing_verb():
 @every_loss
 def test_piecewise_linear_is_recognised(loss):
     assert is_piecewise_linear(loss) == isinstance(loss, Pinball)
+
+
+def test_losses_without_parameters_are_told_apart():
+    assert SquaredHinge() != Logistic() and SquaredHinge() == SquaredHinge()
+    assert len({SquaredHinge(), Logistic(), Hinge(), SquaredHinge()}) == 3

@@ -159,14 +159,15 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return {"none": 0.0, "penalised": scale, "free": 1.0}[reading], reading == "free"
 
     def _encode(self, y) -> np.ndarray:
-        check_classification_targets(y)
-        self.classes_, label = np.unique(y, return_inverse=True)
+        classes = np.unique(y)
+        check_classification_targets(classes if len(classes) > 1 else y)
+        self.classes_ = classes
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes in the data, "
                 f"but the data contains only one class: {self.classes_[0]!r}"
             )
-        return label
+        return np.searchsorted(classes, y)
 
     def _row_costs(self, X, y, label, sample_weight) -> np.ndarray:
         """c_i = C class_weight[y_i] sample_weight_i"""

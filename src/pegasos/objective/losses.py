@@ -58,12 +58,25 @@ class Pinball(NamedTuple):
     tau: float
 
 
+def _equal(loss: Any, other: Any) -> bool:
+    """Losses without parameters are empty tuples, yet not all the same loss."""
+    return type(loss) is type(other)
+
+
+def _hash(loss: Any) -> int:
+    return hash(type(loss))
+
+
 class SquaredHinge(NamedTuple):
     """max(0, 1 - z)^2"""
+
+    __eq__, __hash__ = _equal, _hash
 
 
 class Logistic(NamedTuple):
     """log(1 + exp(-z))"""
+
+    __eq__, __hash__ = _equal, _hash
 
 
 def Hinge() -> Pinball:  # noqa: N802  (named like the other losses)

@@ -89,7 +89,7 @@ class Driver:
         self.history: list[Progress] = []
         self.stop_reason = "running"
         self._start = time.perf_counter()
-        self._next_check = 8
+        self._next_check = 20
         self.state = solver.init(problem, seed, alpha)
         self._certified, self._not_before, self._last_gap = -1, 1, 0.0
         if alpha is None and not problem.center.any():
@@ -167,7 +167,7 @@ class Driver:
         self._scale = seen.certificate.primal
         self.best = _better(self.best, seen)
         self._last_gap = seen.certificate.gap
-        self._next_check = max(8, 2 * self.state.epoch)
+        self._next_check = max(20, 2 * self.state.epoch)
         self._certified = self.state.epoch
         self._not_before = self.state.epoch + 1 + self.state.epoch // 16
         self.state = self.solver.refresh(self.problem, self.state, seen)

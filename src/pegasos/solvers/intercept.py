@@ -62,6 +62,8 @@ class FreeIntercept:
         if inner.epoch == state.inner.epoch:
             return state._replace(inner=inner)
         imbalance = float(inner.alpha @ problem.y)
+        balanced = abs(imbalance) <= 1e-15 * float(np.abs(inner.alpha).sum())
+        inner = inner._replace(exhausted=inner.exhausted and balanced)
         self._recenter(state.problem, inner, inner.w[-1])
         return InterceptState(state.problem, inner, inner.estimate + abs(imbalance))
 
