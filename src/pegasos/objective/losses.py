@@ -63,6 +63,10 @@ def _equal(loss: Any, other: Any) -> bool:
     return type(loss) is type(other)
 
 
+def _unequal(loss: Any, other: Any) -> bool:
+    return type(loss) is not type(other)
+
+
 def _hash(loss: Any) -> int:
     return hash(type(loss))
 
@@ -70,13 +74,13 @@ def _hash(loss: Any) -> int:
 class SquaredHinge(NamedTuple):
     """max(0, 1 - z)^2"""
 
-    __eq__, __hash__ = _equal, _hash
+    __eq__, __ne__, __hash__ = _equal, _unequal, _hash  # type: ignore[misc]
 
 
 class Logistic(NamedTuple):
     """log(1 + exp(-z))"""
 
-    __eq__, __hash__ = _equal, _hash
+    __eq__, __ne__, __hash__ = _equal, _unequal, _hash  # type: ignore[misc]
 
 
 def Hinge() -> Pinball:  # noqa: N802  (named like the other losses)
