@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 EPSILONS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5)
 PATIENCE = 20.0
-_SOLVER = {"hinge": 3, "squared_hinge": 2}  # dual descent; its primal Newton method
+_SOLVERS = {"hinge": (3,), "squared_hinge": (1, 2)}  # dual descent; for the square also Newton
 
 
 class Answer(NamedTuple):
@@ -41,10 +41,10 @@ class Liblinear:
         self.X, self.y, self.bias = X, y, bias
         self.problem = problem(y, sp.csr_matrix(X, dtype=np.float64), bias)
 
-    def train(self, C: float, loss: str, epsilon: float) -> Answer:
+    def train(self, C: float, loss: str, epsilon: float, solver: int) -> Answer:
         from liblinear.liblinearutil import parameter, train
 
-        options = parameter(f"-s {_SOLVER[loss]} -c {C} -e {epsilon} -B {self.bias} -q")
+        options = parameter(f"-s {solver} -c {C} -e {epsilon} -B {self.bias} -q")
         start = time.perf_counter()
         model = train(self.problem, options)
         seconds = time.perf_counter() - start
@@ -54,18 +54,25 @@ class Liblinear:
         primal = objective(self.X, self.y, w, C, loss, b) + 0.5 * (b / self.bias) ** 2
         return Answer(seconds, primal, epsilon)
 
-    def best(self, C: float, loss: str, goal: float, repeats: int = 3) -> tuple[Answer, bool]:
-        """The fastest tolerance whose objective is at most `goal`, and whether there is one.
+    def best(
+        self, C: float, loss: str, goal: float, repeats: int = 3, patience: float = PATIENCE
+    ) -> tuple[Answer, bool]:
+        """The fastest solver and tolerance whose objective is at most `goal`; is there one?
 
-        If there is none: the time at its iteration limit, or of the first training that took
-        longer than PATIENCE seconds without getting there (less than its limit: in its favour).
+        If there is none: the time at the iteration limit, or of the first training that took
+        longer than `patience` seconds without getting there (less than its limit: in its favour).
         """
+        found = [self._best(C, loss, goal, (repeats, patience), s) for s in _SOLVERS[loss]]
+        return min(found, key=lambda pair: (not pair[1], pair[0].seconds))
+
+    def _best(self, C, loss, goal, effort, solver) -> tuple[Answer, bool]:
+        repeats, patience = effort
         for epsilon in EPSILONS:
-            answer = self.train(C, loss, epsilon)
-            if answer.primal <= goal or answer.seconds > PATIENCE:
+            answer = self.train(C, loss, epsilon, solver)
+            if answer.primal <= goal or answer.seconds > patience:
                 break
-        reached = answer.primal <= goal
         times = [answer.seconds]
         if answer.seconds < 2.0:
-            times += [self.train(C, loss, answer.epsilon).seconds for _ in range(repeats - 1)]
-        return answer._replace(seconds=min(times)), reached
+            more = range(repeats - 1)
+            times += [self.train(C, loss, answer.epsilon, solver).seconds for _ in more]
+        return answer._replace(seconds=min(times)), answer.primal <= goal

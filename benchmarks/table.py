@@ -23,6 +23,16 @@ def save(name: str, text: list[str], rows: list[dict]) -> None:
     print("\n".join(text))
 
 
+def merged(
+    name: str, rows: list[dict], keys: tuple[str, ...], order: tuple[str, ...]
+) -> list[dict]:
+    """`rows` with the saved ones that they do not replace: a partial run keeps the rest."""
+    path = HERE / "results" / f"{name}.json"
+    old = json.loads(path.read_text())["rows"] if path.exists() else []
+    table = {tuple(row[k] for k in keys): row for row in [*old, *rows]}
+    return sorted(table.values(), key=lambda row: (order.index(row["set"]), row[keys[1]]))
+
+
 def into_readme(name: str, parts: list[str]) -> None:
     """Replace what stands between <!-- NAME --> and <!-- /NAME --> in the README."""
     path = HERE.parent / "README.md"

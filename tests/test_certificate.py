@@ -232,3 +232,9 @@ def test_reference_losses_are_the_losses():
     for loss in LOSSES:
         expected = [value(loss, float(t)) for t in z]
         assert np.allclose(losses_of(loss, z), expected, rtol=1e-14)
+
+
+def test_a_bound_above_the_value_proves_nothing():
+    assert Certificate(1.0, 2.0).gap == math.inf
+    assert Certificate(0.0, -1e-9).relative_gap == math.inf
+    assert Certificate(-2.0, -3.0).relative_gap == 0.5

@@ -370,3 +370,40 @@ def test_public_names():
     assert Hinge() == Pinball(0.0)
     with pytest.raises(AttributeError, match="no attribute 'SVM'"):
         _ = pegasos.SVM
+
+
+def test_one_time_limit_for_all_classes(three):
+    X, y = three
+    with pytest.warns(ConvergenceWarning, match="raise max_time"):
+        model = LinearSVC(solver="dual", loss="hinge", C=1e4, tol=0.0, max_time=1e-9).fit(X, y)
+    assert model.stop_reason_ == ["max_time"] * 3
+    assert model.n_iter_ == 1
+
+
+def test_a_class_that_fell_short_is_not_hidden_by_another(three):
+    X, y = three
+
+    class StopFirst:
+        def setup(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context):
+            return context.task_name == "epoch" and context.parent.task_name == "class ash"
+
+    model = LinearSVC(solver="dual", loss="hinge", C=1e4, max_iter=2).set_callbacks(StopFirst())
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        model.fit(X, y)
+    assert model.stop_reason_[0] == "callback"
+
+
+def test_auto_stays_with_descent_where_a_square_matrix_would_not_fit():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array((rng.normal(size=40), (np.arange(40) % 4, rng.permutation(10_001)[:40])))
+    X.resize((4, 10_001))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LinearSVC(loss="hinge", tol=0.0).fit(X, [0, 1, 0, 1])
+    assert model.solver_.name == "dual"
+    with pytest.raises(ValueError, match="use solver='dual' or 'auto'"):
+        LinearSVC(solver="newton").fit(X, [0, 1, 0, 1])

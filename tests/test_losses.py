@@ -1,6 +1,7 @@
 """The laws of a loss: its four verbs agree with each other and with brute force."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -221,3 +222,21 @@ def test_piecewise_linear_is_recognised(loss):
 def test_losses_without_parameters_are_told_apart():
     assert SquaredHinge() != Logistic() and SquaredHinge() == SquaredHinge()
     assert len({SquaredHinge(), Logistic(), Hinge(), SquaredHinge()}) == 3
+
+
+class MyHinge(NamedTuple):
+    """A hinge from outside, with the four verbs and no curvature."""
+
+
+value.register(MyHinge)(lambda loss, z: max(0.0, 1.0 - z))
+slope.register(MyHinge)(lambda loss, z: -1.0 if z < 1.0 else 0.0)
+conjugate.register(MyHinge)(lambda loss, a: -a)
+dual_step.register(MyHinge)(
+    lambda loss, alpha, z, q, c: min(max(alpha + (1.0 - z) / max(q, 1e-300), 0.0), c)
+)
+
+
+def test_a_hinge_from_outside_is_known_as_piecewise_linear():
+    assert is_piecewise_linear(MyHinge())
+    assert is_piecewise_linear(Hinge())
+    assert not is_piecewise_linear(SquaredHinge()) and not is_piecewise_linear(Logistic())

@@ -4,7 +4,8 @@ A matrix of n rows and d columns is seen as one of d + 1 columns, the last of wh
 in every row (0 for no intercept). It is never stored. A weight vector w has d + 1 entries.
 
 The verbs `row_*` are for hot loops; `products`, `combine` and `gram` are the whole-matrix
-operations of `core.matrix`. To add a storage, write its NamedTuple, and these verbs.
+operations of `core.matrix`. To add a storage, write its NamedTuple (with a field `bias`) and
+these verbs.
 """
 
 from __future__ import annotations

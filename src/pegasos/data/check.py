@@ -68,8 +68,3 @@ def frozen(a: np.ndarray) -> np.ndarray:
     view = np.asarray(a).view()
     view.flags.writeable = False
     return view
-
-
-def take(X: Any, chosen: np.ndarray) -> Any:
-    """The chosen rows of an array or CSR matrix; X itself if they are all."""
-    return X if chosen.all() else X[chosen]

@@ -217,13 +217,17 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             setattr(self, name, values[0] if len(self.classes_) == 2 else values)
 
     def _warn_unless_converged(self, runs: list[Run]) -> None:
-        worst = max(runs, key=lambda run: run.certificate.relative_gap)
-        action = ACTIONS.get(worst.stop_reason)
-        if action is None or worst.certificate.relative_gap <= self.tol:
+        short = [
+            run
+            for run in runs
+            if run.stop_reason in ACTIONS and not run.certificate.relative_gap <= self.tol
+        ]
+        if not short:
             return
+        worst = max(short, key=lambda run: run.certificate.relative_gap)
         primal, dual = worst.certificate
         gap = worst.certificate.relative_gap
-        advice = action.format(max_iter=self.max_iter, max_time=self.max_time)
+        advice = ACTIONS[worst.stop_reason].format(max_iter=self.max_iter, max_time=self.max_time)
         warnings.warn(
             f"{type(self).__name__} stopped ({worst.stop_reason}) with a proven relative gap of "
             f"{gap:.1e}, above tol={self.tol:g}: the objective is {primal:.6g}, the optimum at "

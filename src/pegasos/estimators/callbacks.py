@@ -58,7 +58,10 @@ class ProblemTask:
         self.epoch = progress.epoch
         return stop
 
-    def end(self) -> None:
+    def end(self, weights: np.ndarray) -> None:
+        """The problem is solved: `weights` are those that will be returned."""
         self.context.call_on_fit_task_end(
-            estimator=self.tasks.estimator, reconstruction_attributes=self.model, **self.tasks.data
+            estimator=self.tasks.estimator,
+            reconstruction_attributes=self.tasks.attributes(weights),
+            **self.tasks.data,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -53,12 +54,15 @@ def solve(task: Task, tasks: FitTasks) -> list[Run]:
     for k in range(len(task.targets)):
         left = deadline - time.perf_counter()
         driver = _driver(task, k, replace(task.stop, max_seconds=left))
+        watcher = None
         if interrupted:
             runs.append(driver.interrupt())
         else:
-            watcher = tasks.problem(task.names[k], partial(_so_far, weights, k, driver))
+            watcher = tasks.problem(task.names[k], partial(_so_far, weights, k, driver.point))
             runs.append(_drive(driver, watcher, k))
         weights[k] = runs[k].best.w
+        if watcher is not None:
+            watcher.end(weights)
         interrupted = runs[k].stop_reason == "interrupted"
     return runs
 
@@ -69,9 +73,9 @@ def _driver(task: Task, k: int, stop: Stop) -> Driver:
     return Driver(solver_named(task.solver, problem), problem, stop, task.seed, start)
 
 
-def _so_far(weights: np.ndarray, k: int, driver: Driver) -> np.ndarray:
-    """The weights of all problems, that of problem k as it is now."""
-    weights[k] = driver.point()
+def _so_far(weights: np.ndarray, k: int, point: Callable[[], np.ndarray]) -> np.ndarray:
+    """The weights of all problems, those of problem k as they are now."""
+    weights[k] = point()
     return weights
 
 
@@ -83,7 +87,4 @@ def _drive(driver: Driver, watcher: ProblemTask | None, k: int) -> Run:
             log.info(
                 "problem %d  epoch %d  %.2f s  gap %.1e", k, progress.epoch, progress.seconds, gap
             )
-    run = driver.result()
-    if watcher is not None:
-        watcher.end()
-    return run
+    return driver.result()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pegasos.core.threads import available
-from pegasos.objective.losses import Hinge, Logistic, Pinball, SquaredHinge, check_loss
+from pegasos.objective.losses import Hinge, Pinball, SquaredHinge, check_loss
 
 LOSSES = {"hinge": Hinge, "squared_hinge": SquaredHinge, "pinball": lambda: Pinball(0.5)}
 SOLVERS = ("auto", "dual", "newton", "interior")
@@ -74,17 +74,3 @@ def threads_of(n_threads: Any) -> int:
     if n_threads is None or n_threads == -1:
         return available()
     return count("n_threads", n_threads)
-
-
-__all__ = [
-    "INTERCEPTS",
-    "LOSSES",
-    "SOLVERS",
-    "Logistic",
-    "count",
-    "intercept_of",
-    "loss_of",
-    "one_of",
-    "positive",
-    "threads_of",
-]

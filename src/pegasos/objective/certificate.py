@@ -31,12 +31,17 @@ class Certificate(NamedTuple):
     def gap(self) -> float:
         """The objective is at most this far above the optimum."""
         gap = self.primal - self.dual
-        return np.inf if np.isnan(gap) else max(0.0, gap)  # NaN proves nothing
+        slack = 1e-9 * (abs(self.primal) + abs(self.dual))
+        if np.isnan(gap) or gap < -slack:  # NaN proves nothing, nor does a bound above a value
+            return np.inf
+        return max(0.0, gap)
 
     @property
     def relative_gap(self) -> float:
         """The gap as a share of the objective."""
-        return self.gap / self.primal if self.gap > 0.0 else 0.0
+        if self.gap == 0.0:
+            return 0.0
+        return self.gap / abs(self.primal) if self.primal else np.inf
 
 
 class Evaluation(NamedTuple):

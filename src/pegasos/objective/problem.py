@@ -16,7 +16,7 @@ import numpy as np
 from pegasos.core.matrix import sqnorms
 from pegasos.core.rows import n_columns
 from pegasos.data.check import frozen
-from pegasos.objective.losses import check_loss
+from pegasos.objective.losses import check_loss, domain
 
 MAX_WEIGHT = 1e30  # of c_i ||x_i||^2: far beyond any use, far below overflow
 
@@ -48,5 +48,11 @@ def make_problem(rows, y, c, loss, center=None, free=False) -> Problem:
         raise ValueError(
             f"C times the squared size of the data is {weight:.0e}, beyond {MAX_WEIGHT:.0e}: the "
             "penalty would be lost in rounding. Scale the features (StandardScaler) or lower C."
+        )
+    low, high = domain(check_loss(loss))
+    if free and not low <= 0.0 <= high:
+        raise ValueError(
+            f"{type(loss).__name__} has slopes from {-high:g} to {-low:g}, never 0: a free "
+            "intercept could lower it for ever; use intercept='penalised' or 'none'"
         )
     return Problem(rows, frozen(y), frozen(c), q, check_loss(loss), center, bool(free))

@@ -41,6 +41,7 @@ class AutoState(NamedTuple):
     budget: float
     spent: int
     choice: Choice
+    successor: str | None
 
     @property
     def epoch(self) -> int:
@@ -52,7 +53,7 @@ class AutoState(NamedTuple):
 
     @property
     def exhausted(self) -> bool:
-        return self.inner.exhausted and _successor(self.solver) is None
+        return self.inner.exhausted and self.successor is None
 
 
 def solver_named(name: str, problem: Problem) -> Any:
@@ -70,11 +71,11 @@ class Auto:
         name, budget, reason = _plan(problem)
         solver = solver_named(name, problem)
         inner = solver.init(problem, seed, alpha)
-        return AutoState(solver, inner, budget, 0, Choice(name, reason))
+        return AutoState(solver, inner, budget, 0, Choice(name, reason), _successor(name, problem))
 
     def step(self, problem: Problem, state: AutoState) -> AutoState:
-        if state.inner.epoch >= state.budget or state.inner.exhausted:
-            state = _hand_over(problem, state)
+        if state.successor and (state.inner.epoch >= state.budget or state.inner.exhausted):
+            state = _hand_over(problem, state, state.successor)
         return state._replace(inner=state.solver.step(problem, state.inner))
 
     def candidate(self, problem: Problem, state: AutoState) -> Any:
@@ -84,11 +85,8 @@ class Auto:
         return state._replace(inner=state.solver.refresh(problem, state.inner, seen))
 
 
-def _hand_over(problem: Problem, state: AutoState) -> AutoState:
+def _hand_over(problem: Problem, state: AutoState, name: str) -> AutoState:
     """The next solver, started from the dual point of the last one."""
-    name = _successor(state.solver)
-    if name is None or (name == "interior" and not isinstance(problem.loss, Pinball)):
-        return state._replace(budget=np.inf)
     spent = f"not done after {state.inner.epoch} epochs"
     why = "could go no further" if state.inner.exhausted else spent
     reason = f"{state.choice.reason}; {state.choice.name} {why}, {name} took over"
@@ -96,19 +94,28 @@ def _hand_over(problem: Problem, state: AutoState) -> AutoState:
     alpha, _ = state.solver.candidate(problem, state.inner)
     inner = solver.init(problem, 0, alpha)
     budget = 300.0 if name == "newton" else np.inf
-    return AutoState(solver, inner, budget, state.epoch, Choice(name, reason))
+    return AutoState(
+        solver, inner, budget, state.epoch, Choice(name, reason), _successor(name, problem)
+    )
 
 
-def _successor(solver: Any) -> str | None:
-    if isinstance(solver, Dual | FreeIntercept):
+def _successor(name: str, problem: Problem) -> str | None:
+    """Who takes over from the named solver, if anyone can."""
+    if _too_wide(problem):
+        return None
+    if name == "dual":
         return "newton"
-    return "interior" if isinstance(solver, Newton) else None
+    return "interior" if name == "newton" and isinstance(problem.loss, Pinball) else None
+
+
+def _too_wide(problem: Problem) -> bool:
+    return n_columns(problem.rows) > min(MAX_COLUMNS, 4 * n_rows(problem.rows))
 
 
 def _plan(problem: Problem) -> tuple[str, float, str]:
     """Solver name, its budget of epochs, and the reason in words."""
     n, d = n_rows(problem.rows), n_columns(problem.rows)
-    if d > min(MAX_COLUMNS, 4 * n):
+    if _too_wide(problem):
         return "dual", np.inf, f"{d} columns: too many for a d x d matrix"
     if not is_piecewise_linear(problem.loss):
         return "newton", np.inf, f"smooth loss, {n} rows of {d} columns"

@@ -3,7 +3,7 @@
 A solver knows none of these. It is a frozen dataclass with
 
     init(problem, seed, alpha=None) -> state      start, or start again from alpha
-    step(problem, state) -> state                 at most ~0.2 s of work
+    step(problem, state) -> state                 a slice of work: ~0.1 s, or a Newton step
     candidate(problem, state) -> alpha, w or None the point to certify (None: w = w0 + v(alpha))
     refresh(problem, state, seen) -> state        go on from an exact evaluation
 
@@ -120,10 +120,16 @@ class Driver:
         return evaluate(self.problem, *self.solver.candidate(self.problem, self.state)).w
 
     def result(self) -> Run:
-        """The best answer; certified now if steps were taken since, except after Ctrl-C."""
-        stale = self.state.epoch > self._certified and self.stop_reason != "interrupted"
-        if self.best is None or stale:
-            self._certify()
+        """The best answer; certified now if steps were taken since.
+
+        A second Ctrl-C, during that, takes the last certified one if there is one.
+        """
+        if self.best is None or self.state.epoch > self._certified:
+            try:
+                self._certify()
+            except KeyboardInterrupt:
+                if self.best is None:
+                    raise
         assert self.best is not None
         return Run(self.best, self.history, self.stop_reason, self.state)
 
@@ -143,9 +149,8 @@ class Driver:
         elif out_of_epochs:
             reason = "max_iter"
         progress = self._progress(reason, certificate)
-        if reason is None and self.callback is not None and self.callback(progress):
-            progress = progress._replace(stop="callback")
-        return progress
+        asked = self.callback is not None and self.callback(progress)
+        return progress._replace(stop="callback") if asked and reason is None else progress
 
     def _due(self) -> bool:
         """Whether an exact evaluation may end the run, or enough epochs went by without one."""

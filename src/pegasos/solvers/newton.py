@@ -98,7 +98,10 @@ class Newton:
         H = bend.G / unit
         H[np.diag_indices_from(H)] += penalties(problem)[state.columns]
         direction = np.zeros_like(gradient)  # in an empty column w stays at w0
-        direction[state.columns] = -factor(H)(gradient[state.columns])
+        try:
+            direction[state.columns] = -factor(H)(gradient[state.columns])
+        except np.linalg.LinAlgError:
+            return state._replace(epoch=state.epoch + 1, exhausted=True)
         along = products(problem.rows, direction)
         t = _line_search(problem, state, direction, along)
         stuck = not np.any(t * along)
