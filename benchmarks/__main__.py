@@ -13,13 +13,14 @@ def main() -> None:
     parser.add_argument("what", nargs="?", default="speed", help="speed, certify, startup or all")
     parser.add_argument("--sets", help="comma-separated data sets")
     parser.add_argument("--C", help="comma-separated values of C")
+    parser.add_argument("--alone", action="store_true", help="certify without LIBLINEAR")
     given = parser.parse_args()
     sets = tuple(given.sets.split(",")) if given.sets else None
     Cs = tuple(float(c) for c in given.C.split(",")) if given.C else None
     if given.what in ("speed", "all"):
         speed.run(sets or TALL + TEXT, Cs or speed.CS)
     if given.what in ("certify", "all"):
-        certify.run(sets or TALL, Cs or (0.01, 1.0, 100.0))
+        certify.run(sets or TALL, Cs or (0.01, 1.0, 100.0), given.alone)
     if given.what in ("startup", "all"):
         startup.run()
 

@@ -54,7 +54,7 @@ class DualState(NamedTuple):
 class Dual:
     """Dual coordinate descent; `caution` <= 1 scales the safe shrinking radius."""
 
-    caution: float = 0.02
+    caution: float = 0.005
     shrinking: bool = True
 
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> DualState:
