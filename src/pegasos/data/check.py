@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pegasos.core.jit import hot
 from pegasos.core.rows import CsrRows, DenseRows
 
 
@@ -53,14 +52,12 @@ def canonical(X: Any) -> Any:
     return X
 
 
-@hot
-def _rises(starts, columns):
-    """Whether the columns of each row strictly increase."""
-    ok = True
-    for i in range(starts.shape[0] - 1):
-        for k in range(starts[i] + 1, starts[i + 1]):
-            ok &= columns[k - 1] < columns[k]
-    return ok
+def _rises(starts: np.ndarray, columns: np.ndarray) -> bool:
+    """Whether the columns of each row strictly increase: they may fall only where a row begins."""
+    falls = np.flatnonzero(columns[1:] <= columns[:-1]) + 1
+    begins = np.zeros(len(columns) + 1, dtype=bool)
+    begins[starts] = True
+    return bool(begins[falls].all())
 
 
 def frozen(a: np.ndarray) -> np.ndarray:

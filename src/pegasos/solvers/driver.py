@@ -162,7 +162,7 @@ class Driver:
             return True
         if state.epoch < self._not_before:
             return False
-        low = max(self.stop.tol * self._scale, 0.03 * self._last_gap)
+        low = max(0.7 * self.stop.tol * self._scale, 0.03 * self._last_gap)
         return state.epoch >= self._next_check or state.estimate <= low
 
     def _certify(self) -> Certificate:
