@@ -26,7 +26,6 @@ pytestmark = [
         LinearSVC(loss="hinge", solver="newton", **EXACT),
         LinearSVC(loss="hinge", solver="interior", **EXACT),
         LinearSVC(solver="newton", intercept="penalised", **EXACT),
-        LinearSVC(solver="newton", intercept="none", **EXACT),
         LinearSVC(**DESCENT),
         LinearSVC(loss="hinge", **DESCENT),
         LogisticRegression(**EXACT),

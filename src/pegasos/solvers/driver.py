@@ -130,6 +130,7 @@ class Driver:
             except KeyboardInterrupt:
                 if self.best is None:
                     raise
+                self.stop_reason = "interrupted"
         assert self.best is not None
         return Run(self.best, self.history, self.stop_reason, self.state)
 
@@ -184,11 +185,15 @@ class Driver:
 
 
 def _better(best: Evaluation | None, seen: Evaluation) -> Evaluation:
-    """The lower primal point with the higher dual point: their gap is a proof as well."""
+    """The lower primal point with the higher dual point: their gap is a proof as well.
+
+    Where the primal values differ by rounding only, the later point is the better one.
+    """
     if best is None:
         return seen
     old, new = best.certificate, seen.certificate
-    primal = seen if new.primal < old.primal or np.isnan(old.primal) else best
+    worse = new.primal > old.primal + 1e-15 * abs(old.primal) or np.isnan(new.primal)
+    primal = best if worse else seen
     dual = seen if new.dual > old.dual or np.isnan(old.dual) else best
     certificate = Certificate(primal.certificate.primal, dual.certificate.dual)
     return Evaluation(primal.w, dual.alpha, primal.margins, certificate)
