@@ -37,7 +37,15 @@ def hot(function: Callable[..., Any]) -> Callable[..., Any]:
             with _lock:
                 if not compiled:
                     compiled.append(_compile(function))
-        return compiled[0](*args)
+        try:
+            return compiled[0](*args)
+        except SystemError as error:  # how a Ctrl-C shows that came while the loop ran
+            cause: BaseException | None = error
+            while cause is not None:
+                if isinstance(cause, KeyboardInterrupt):
+                    raise KeyboardInterrupt from None
+                cause = cause.__cause__
+            raise
 
     return call
 
