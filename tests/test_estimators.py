@@ -116,7 +116,8 @@ def test_balanced_is_the_documented_factor(pima):
 def test_dual_coefficients_rebuild_the_weights(pima):
     X, y = pima
     model = LinearSVC(loss="hinge", C=0.05, solver="dual", tol=1e-8, max_iter=20_000).fit(X, y)
-    np.testing.assert_allclose(model.dual_coef_ @ X[model.support_], model.coef_, atol=1e-6)
+    distance = np.linalg.norm(model.dual_coef_ @ X[model.support_] - model.coef_)
+    assert distance**2 <= 8.0 * model.certificate_.gap  # both lie within sqrt(2 gap) of w*
     assert abs(model.dual_coef_.sum()) < 1e-9  # free intercept: the classes balance
 
 
@@ -204,8 +205,12 @@ def test_interrupt_leaves_a_usable_model_and_is_raised(three, monkeypatch):
 
     monkeypatch.setattr(Dual, "step", step)
     model = LinearSVC(loss="hinge", solver="dual", tol=0.0)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the
+    try:  # background may have been started with SIGINT ignored
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+    finally:
+        signal.signal(signal.SIGINT, previous)
     assert "interrupted" in model.stop_reason_
     assert model.predict(X).shape == y.shape
     assert all(np.isfinite(c.relative_gap) for c in model.certificate_)
