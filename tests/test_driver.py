@@ -195,7 +195,7 @@ def test_a_solver_that_cannot_improve_ends_the_run(problem):
     class Tired(Dual):
         def step(self, problem, state):
             state = super().step(problem, state)
-            return state._replace(exhausted=state.epoch == 3)
+            return state._replace(exhausted=state.epoch == 3, still=True)
 
     result = run(Tired(shrinking=False), problem, Stop(tol=0.0))
     assert (result.stop_reason, result.state.epoch) == ("stalled", 3)

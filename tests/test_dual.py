@@ -22,7 +22,7 @@ from hypothesis import given
 
 from pegasos.core.rng import shuffle, stream
 from pegasos.objective.certificate import evaluate
-from pegasos.objective.losses import Hinge, SquaredHinge, dual_step
+from pegasos.objective.losses import Hinge, Logistic, SquaredHinge, dual_step
 from pegasos.objective.problem import make_problem
 from pegasos.solvers import dual
 from pegasos.solvers.driver import Stop, run
@@ -115,14 +115,30 @@ def test_shrinking_changes_the_way_and_not_the_optimum(loss):
     assert np.allclose(with_it.best.w, without.best.w, atol=1e-4)
 
 
-def test_shrinking_sets_rows_aside_and_a_certificate_brings_them_back():
+def test_shrinking_sets_rows_aside():
     problem = random_problem(6, n=40, intercept="penalised")
     state = after_epochs(Dual(), problem, 30)
     assert 0 < state.active < 40
     assert sorted(state.order) == list(range(40))
-    seen = evaluate(problem, state.alpha)
-    assert Dual().refresh(problem, state, seen).active == 40
     assert after_epochs(PLAIN, problem, 30).active == 40
+
+
+@every_loss
+def test_after_a_certificate_no_row_is_aside_that_would_move(loss):
+    problem = random_problem(6, loss, n=40, intercept="penalised")
+    rash, brought_back = Dual(caution=1e-9), 0
+    state = rash.init(problem, 0)
+    for _ in range(20):
+        was_aside = set(state.order[state.active :])
+        seen = evaluate(problem, state.alpha)
+        state = rash.refresh(problem, state, seen)
+        assert sorted(state.order) == list(range(40))
+        brought_back += len(was_aside - set(state.order[state.active :]))
+        for i in state.order[state.active :]:
+            a, z, q, c = state.alpha[i], seen.margins[i], problem.q[i], problem.c[i]
+            assert dual_step(loss, a, z, q, c) == a
+        state = rash.step(problem, rash.step(problem, state))
+    assert brought_back > 0 or isinstance(loss, Logistic)  # which never sets a row aside
 
 
 def test_full_caution_sets_aside_only_what_stays_at_its_bound():
@@ -236,7 +252,7 @@ def test_a_warm_start_from_the_optimum_ends_at_once(loss):
     cold = run(Dual(), problem, CLOSE)
     warm = run(Dual(), problem, CLOSE, alpha=cold.best.alpha)
     assert warm.stop_reason == "gap"
-    assert warm.state.epoch <= 2 < cold.state.epoch
+    assert warm.state.epoch == 0 < cold.state.epoch
     assert warm.certificate.gap <= cold.certificate.gap
 
 

@@ -52,6 +52,10 @@ class AutoState(NamedTuple):
         return self.inner.estimate
 
     @property
+    def objective(self) -> float:
+        return self.inner.objective
+
+    @property
     def exhausted(self) -> bool:
         return self.inner.exhausted and self.successor is None
 

@@ -7,8 +7,8 @@ A solver knows none of these. It is a frozen dataclass with
     candidate(problem, state) -> alpha, w or None the point to certify (None: w = w0 + v(alpha))
     refresh(problem, state, seen) -> state        go on from an exact evaluation
 
-and its state a NamedTuple with `epoch`, `estimate` (of the absolute gap; inf if unknown) and
-`exhausted` (True: another step cannot improve the answer).
+and its state a NamedTuple with `epoch`, `estimate` (of the gap; inf if unknown), `objective` (about
+the primal value) and `exhausted` (True: another step cannot improve the answer).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pegasos.objective.certificate import Certificate, Evaluation, evaluate
-from pegasos.objective.losses import value
 from pegasos.objective.problem import Problem
 
 
@@ -92,14 +91,15 @@ class Driver:
         self._next_check = 20
         self.state = solver.init(problem, seed, alpha)
         self._certified, self._not_before, self._last_gap = -1, 1, 0.0
-        if alpha is None and not problem.center.any():
-            self._scale = float(problem.c.sum()) * value(problem.loss, 0.0)
-        else:
+        if alpha is not None or problem.center.any():
             self._certify()
 
     def __iter__(self) -> Iterator[Progress]:
-        progress = self._progress(None)
-        while progress.stop is None:
+        if self.best is not None and self.best.certificate.relative_gap <= self.stop.tol:
+            self.stop_reason = "gap"
+            self.history.append(self._progress("gap", self.best.certificate))
+            yield self.history[-1]
+        while self.stop_reason == "running":
             try:
                 with np.errstate(all="ignore"):  # what overflows does not get a certificate
                     progress = self._advance()
@@ -163,14 +163,13 @@ class Driver:
             return True
         if state.epoch < self._not_before:
             return False
-        low = max(0.7 * self.stop.tol * self._scale, 0.03 * self._last_gap)
+        low = max(self.stop.tol * state.objective, 0.03 * self._last_gap)
         return state.epoch >= self._next_check or state.estimate <= low
 
     def _certify(self) -> Certificate:
         """Evaluate exactly, keep the better primal and dual points, refresh the solver."""
         alpha, w = self.solver.candidate(self.problem, self.state)
         seen = evaluate(self.problem, alpha, w)
-        self._scale = seen.certificate.primal
         self.best = _better(self.best, seen)
         self._last_gap = seen.certificate.gap
         self._next_check = max(20, 2 * self.state.epoch)

@@ -6,7 +6,8 @@ Update:    alpha_i <- dual_step(l, alpha_i, z_i, ||x_i||^2, c_i), w follows at t
 Order:     a fresh random permutation of the active rows in each epoch
 Shrinking: a variable at its bound leaves the epoch when its margin is further inside than
            `caution` ||x_i|| sqrt(2 gap); with caution = 1 and the true gap that is a proof that
-           it stays there, since ||w - w*|| <= sqrt(2 gap). Rows come back at each certificate.
+           it stays there, since ||w - w*|| <= sqrt(2 gap). At each certificate the exact margins
+           say anew who is aside.
 Stopping:  `estimate`, the sum over the epoch of c_i l(z_i) + c_i l*(-alpha_i/c_i) + alpha_i z_i:
            each term is >= 0 and their sum at one w is the duality gap. The driver certifies.
 
@@ -20,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine
 from pegasos.core.prefetch import prefetch
@@ -30,11 +32,16 @@ from pegasos.objective.losses import conjugate, domain, dual_step, slope, value
 from pegasos.objective.problem import Problem
 
 _SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
+_SUMS = ("terms", "losses", "aside", "moves")  # of an epoch
 _AHEAD = 3  # rows between a prefetch and the use of the row
 
 
 class DualState(NamedTuple):
-    """alpha and w, the active rows order[:active], the place in the epoch, the gap estimate."""
+    """alpha and w, the active rows order[:active], the place in the epoch, what it has summed.
+
+    `aside` is the loss of the rows that are not active, as it was when they left; `still` says
+    that nothing has moved since the last exact evaluation.
+    """
 
     alpha: np.ndarray
     w: np.ndarray
@@ -44,9 +51,13 @@ class DualState(NamedTuple):
     cursor: int
     radius: float
     terms: float
+    losses: float
+    aside: float
     moves: int
     estimate: float
+    objective: float
     epoch: int
+    still: bool
     exhausted: bool
 
 
@@ -54,7 +65,7 @@ class DualState(NamedTuple):
 class Dual:
     """Dual coordinate descent; `caution` <= 1 scales the safe shrinking radius."""
 
-    caution: float = 0.005
+    caution: float = 0.01
     shrinking: bool = True
 
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> DualState:
@@ -73,9 +84,13 @@ class Dual:
             cursor=0,
             radius=np.inf,
             terms=0.0,
+            losses=0.0,
+            aside=0.0,
             moves=0,
             estimate=np.inf,
+            objective=np.inf,
             epoch=0,
+            still=False,
             exhausted=False,
         )
 
@@ -85,40 +100,78 @@ class Dual:
             shuffle(state.order, state.active, state.rng)
         n = n_rows(problem.rows)
         length = max(1, _SLICE * n // max(1, n_entries(problem.rows)))
-        cursor, active, terms, moves = _sweep(problem, state, min(state.cursor + length, n))
-        terms, moves = state.terms + terms, state.moves + moves
-        state = state._replace(cursor=cursor, active=active, terms=terms, moves=moves)
-        if cursor < active:
+        cursor, active, *sums = _sweep(problem, state, min(state.cursor + length, n))
+        state = state._replace(cursor=cursor, active=active, **dict(zip(_SUMS, sums, strict=True)))
+        if state.cursor < state.active:
             return state
-        radius = self.caution * np.sqrt(2.0 * max(0.0, terms)) if self.shrinking else np.inf
+        away = state.w - problem.center
         return state._replace(
             cursor=0,
             terms=0.0,
+            losses=0.0,
             moves=0,
-            estimate=terms,
-            radius=radius,
+            estimate=state.terms,
+            objective=0.5 * float(away @ away) + state.losses + state.aside,
+            radius=self._radius(state.terms),
             epoch=state.epoch + 1,
-            exhausted=moves == 0,
+            still=state.still and state.moves == 0,
+            exhausted=state.moves == 0,
         )
+
+    def _radius(self, gap: float) -> float:
+        return self.caution * np.sqrt(2.0 * max(0.0, gap)) if self.shrinking else np.inf
 
     def candidate(self, problem: Problem, state: DualState) -> tuple[np.ndarray, None]:
         return state.alpha, None
 
     def refresh(self, problem: Problem, state: DualState, seen: Evaluation) -> DualState:
-        """Go on from the exact w, with every row back in the epoch."""
+        """Go on from the exact w; a row whose exact margin says so stays or goes aside."""
         state.w[:] = seen.w
+        state = state._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
         n = n_rows(problem.rows)
-        exhausted = state.exhausted and state.active == n
-        return state._replace(active=n, cursor=0, terms=0.0, moves=0, exhausted=exhausted)
+        active, aside = n, 0.0
+        if state.radius < np.inf:
+            radius = min(state.radius, self._radius(seen.certificate.gap))
+            state = state._replace(radius=radius)
+            active, aside = _part(problem, state, seen.margins)
+        exhausted = state.exhausted and state.still
+        return state._replace(active=active, aside=aside, still=True, exhausted=exhausted)
+
+
+@helper
+def _settled(loss, a, z, slack):
+    """Whether a = alpha / c is at the bound that every margin within slack of z asks for."""
+    lowest, highest = slope(loss, -np.inf), slope(loss, np.inf)
+    return (a == -highest and slope(loss, z - slack) == highest) or (
+        a == -lowest and slope(loss, z + slack) == lowest
+    )
+
+
+@hot
+def _part(problem, state, margins):
+    """Order the active rows before those aside; returns their number and the loss of the rest."""
+    order, alpha, c = state.order, state.alpha, problem.c
+    active, aside = order.shape[0], 0.0
+    s = 0
+    while s < active:
+        i = order[s]
+        slack = state.radius * np.sqrt(problem.q[i])
+        if _settled(problem.loss, alpha[i] / c[i], margins[i], slack):
+            active -= 1
+            order[s], order[active] = order[active], i
+            aside += c[i] * value(problem.loss, margins[i])
+        else:
+            s += 1
+    return active, aside
 
 
 @hot
 def _sweep(problem, state, stop):
-    """Coordinate steps on order[cursor:stop]; returns cursor, active, gap terms, moves."""
+    """Coordinate steps on order[cursor:stop]; returns cursor, active and the sums of the epoch."""
     alpha, w, order, radius = state.alpha, state.w, state.order, state.radius
     loss, rows = problem.loss, problem.rows
-    lowest, highest = slope(loss, -np.inf), slope(loss, np.inf)
-    s, active, terms, moves = state.cursor, state.active, 0.0, 0
+    s, active, moves = state.cursor, state.active, state.moves
+    terms, losses, aside = state.terms, state.losses, state.aside
     while s < min(stop, active):
         if s + _AHEAD < active:
             ahead = order[s + _AHEAD]
@@ -130,19 +183,18 @@ def _sweep(problem, state, stop):
         i = order[s]
         c, y, q, old = problem.c[i], problem.y[i], problem.q[i], alpha[i]
         z = y * row_dot(rows, i, w)
-        slack = radius * np.sqrt(q)
-        if radius < np.inf and (
-            (old == -c * highest and slope(loss, z - slack) == highest)
-            or (old == -c * lowest and slope(loss, z + slack) == lowest)
-        ):
+        cost = c * value(loss, z)
+        if radius < np.inf and _settled(loss, old / c, z, radius * np.sqrt(q)):
             active -= 1
             order[s], order[active] = order[active], i
+            aside += cost
             continue
-        terms += c * (value(loss, z) + conjugate(loss, old / c)) + old * z
+        losses += cost
+        terms += cost + c * conjugate(loss, old / c) + old * z
         new = dual_step(loss, old, z, q, c)
         if new != old:
             alpha[i] = new
             row_axpy(rows, i, (new - old) * y, w)
             moves += abs(new - old) > 1e-15 * abs(new)
         s += 1
-    return s, active, terms, moves
+    return s, active, terms, losses, aside, moves

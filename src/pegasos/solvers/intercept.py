@@ -30,6 +30,10 @@ class InterceptState(NamedTuple):
     estimate: float
 
     @property
+    def objective(self) -> float:
+        return self.inner.objective
+
+    @property
     def epoch(self) -> int:
         return self.inner.epoch
 

@@ -75,6 +75,7 @@ class InteriorState(NamedTuple):
     best: float
     idle: int
     estimate: float
+    objective: float
     epoch: int
     exhausted: bool
 
@@ -108,7 +109,7 @@ class Interior:
         s = _room(problem, columns, seed)
         w, z, b, mu = _entry(problem, alpha)
         point = Point(*_enter(z, b, problem.loss.tau, mu * s))
-        start = InteriorState(w, point, w, s, columns, 0.0, 0.0, np.inf, 0, np.inf, -1, False)
+        start = InteriorState(w, point, w, s, columns, 0.0, 0.0, np.inf, 0, np.inf, np.inf, -1, False)
         return _arrive(problem, start, w, point)
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite ends the run below
@@ -222,11 +223,12 @@ def _arrive(problem: Problem, state: InteriorState, w: np.ndarray, point: Point)
         residual += abs(float(v[-1]) / problem.rows.bias)
     merit = residual + complementarity
     idle = 0 if merit < state.best else state.idle + 1
-    rounding = 1e-16 * (0.5 * float(away @ away) + losses)
-    done = idle >= _PATIENCE or complementarity <= rounding
+    objective = 0.5 * float(away @ away) + losses
+    done = idle >= _PATIENCE or complementarity <= 1e-16 * objective
     state = state._replace(w=w, point=point, v=v, epoch=state.epoch + 1, exhausted=done)
     state = state._replace(merit=merit, best=min(merit, state.best), idle=idle)
-    return state._replace(complementarity=complementarity, estimate=residual + terms)
+    state = state._replace(estimate=residual + terms, objective=objective)
+    return state._replace(complementarity=complementarity)
 
 
 @hot

@@ -62,6 +62,7 @@ class NewtonState(NamedTuple):
     curvature: Curvature | None
     inner: int
     estimate: float
+    objective: float
     epoch: int
     exhausted: bool
 
@@ -82,7 +83,9 @@ class Newton:
         q = q / float(np.median(problem.c)) if is_piecewise_linear(problem.loss) else 0.0
         scores = products(problem.rows, w)
         used = occupied(problem.rows)
-        state = NewtonState(w, scores, alpha, q, alpha, alpha, v, used, None, 0, np.inf, 0, False)
+        state = NewtonState(
+            w, scores, alpha, q, alpha, alpha, v, used, None, 0, np.inf, np.inf, 0, False
+        )
         return _respond(problem, state)
 
     def step(self, problem: Problem, state: NewtonState) -> NewtonState:
@@ -164,8 +167,10 @@ def _respond(problem: Problem, state: NewtonState) -> NewtonState:
     v = combine(problem.rows, problem.y * a)
     free_of = penalties(problem)
     away, pull = free_of * (state.w - problem.center), free_of * v
-    gap = 0.5 * float(away @ away + pull @ pull) + float(problem.center @ pull)
-    return state._replace(response=a, slopes=h, v=v, estimate=abs(gap + losses + conjugates))
+    objective = 0.5 * float(away @ away) + losses
+    bound = -0.5 * float(pull @ pull) - float(problem.center @ pull) - conjugates
+    gap = abs(objective - bound)
+    return state._replace(response=a, slopes=h, v=v, estimate=gap, objective=objective)
 
 
 def _line_search(problem, state, direction, along) -> float:
