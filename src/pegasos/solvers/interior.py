@@ -109,7 +109,7 @@ class Interior:
         s = _room(problem, columns, seed)
         w, z, b, mu = _entry(problem, alpha)
         point = Point(*_enter(z, b, problem.loss.tau, mu * s))
-        start = InteriorState(w, point, w, s, columns, 0.0, 0.0, np.inf, 0, np.inf, np.inf, -1, False)
+        start = InteriorState(w, point, w, s, columns, 0.0, 0.0, np.inf, 0, np.inf, 0.0, -1, False)
         return _arrive(problem, start, w, point)
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite ends the run below
@@ -226,9 +226,8 @@ def _arrive(problem: Problem, state: InteriorState, w: np.ndarray, point: Point)
     objective = 0.5 * float(away @ away) + losses
     done = idle >= _PATIENCE or complementarity <= 1e-16 * objective
     state = state._replace(w=w, point=point, v=v, epoch=state.epoch + 1, exhausted=done)
-    state = state._replace(merit=merit, best=min(merit, state.best), idle=idle)
-    state = state._replace(estimate=residual + terms, objective=objective)
-    return state._replace(complementarity=complementarity)
+    state = state._replace(merit=merit, best=min(merit, state.best), idle=idle, objective=objective)
+    return state._replace(complementarity=complementarity, estimate=residual + terms)
 
 
 @hot
