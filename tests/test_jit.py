@@ -82,13 +82,13 @@ def test_the_cache_directory_is_the_users(tmp_path, monkeypatch):
     assert jit.cache_directory().parent == tmp_path / "mine"
     assert jit._fingerprint() in jit.cache_directory().name
     monkeypatch.delenv("NUMBA_CACHE_DIR")
-    monkeypatch.setattr(jit, "_user_cache", lambda: tmp_path / "caches")
+    monkeypatch.setattr(jit, "user_cache", lambda: tmp_path / "caches")
     assert jit.cache_directory().parent == tmp_path / "caches" / "pegasos"
 
     def no_home():
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr(jit, "_user_cache", no_home)
+    monkeypatch.setattr(jit, "user_cache", no_home)
     assert jit.cache_directory() is None
 
 

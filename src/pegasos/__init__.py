@@ -8,6 +8,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "LinearSVC": "pegasos.estimators.linear",
     "LogisticRegression": "pegasos.estimators.linear",
+    "load_svmlight": "pegasos.data.files",
+    "save_model": "pegasos.estimators.files",
+    "load_model": "pegasos.estimators.files",
     "Certificate": "pegasos.objective.certificate",
 }
 __all__ = [*_HOMES, "losses"]

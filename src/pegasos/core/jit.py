@@ -109,13 +109,13 @@ def cache_directory() -> Path | None:
     """Where compiled loops of exactly these sources are kept; None if there is no place."""
     given = os.environ.get("NUMBA_CACHE_DIR")
     try:
-        base = Path(given) if given else _user_cache() / "pegasos"
+        base = Path(given) if given else user_cache() / "pegasos"
     except RuntimeError:  # no home directory
         return None
     return base / f"pegasos-{_fingerprint()}"
 
 
-def _user_cache() -> Path:
+def user_cache() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local")
     if sys.platform == "darwin":

@@ -25,7 +25,7 @@ from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.one_vs_all import Task, signs, solve
+from pegasos.estimators.one_vs_all import Task, Watch, signs, solve
 from pegasos.estimators.transfer import centers_of
 from pegasos.objective.problem import C_from_lam
 from pegasos.solvers.auto import Choice
@@ -40,6 +40,8 @@ ACTIONS = {
 
 class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the linear classifiers. Subclasses define `__init__` and `_loss()`."""
+
+    _watch: Watch | None = None  # who looks on while it fits: set by the command line
 
     def _loss(self) -> Any:
         raise NotImplementedError
@@ -92,6 +94,7 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             solver=par.one_of("solver", self.solver, par.SOLVERS),
             stop=stop,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            watch=self._watch,
         )
 
         def attributes(weights: np.ndarray) -> dict[str, Any]:

@@ -7,16 +7,30 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from pegasos.estimators.callbacks import FitTasks, ProblemTask
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.auto import solver_named
-from pegasos.solvers.driver import Driver, Run, Stop
+from pegasos.solvers.driver import Driver, Progress, Run, Stop
 
 log = logging.getLogger("pegasos")
+
+
+class Watch(Protocol):
+    """Who looks on while the problems are solved: a progress bar, a keeper of checkpoints."""
+
+    def begin(self, task: Task, k: int, driver: Driver) -> Run | None:
+        """Problem k is about to begin; may restore its driver, or answer with its finished run."""
+
+    def step(self, driver: Driver, progress: Progress) -> bool:
+        """After each step; True ends the fit here as Ctrl-C does."""
+        return False
+
+    def end(self, run: Run) -> None:
+        """The problem is solved."""
 
 
 class Task(NamedTuple):
@@ -38,6 +52,7 @@ class Task(NamedTuple):
     solver: str
     stop: Stop
     seed: int
+    watch: Watch | None = None
 
 
 def signs(task: Task, k: int) -> np.ndarray:
@@ -55,11 +70,14 @@ def solve(task: Task, tasks: FitTasks) -> list[Run]:
         left = deadline - time.perf_counter()
         driver = _driver(task, k, replace(task.stop, max_seconds=left))
         watcher = None
-        if interrupted:
+        done = task.watch.begin(task, k, driver) if task.watch and not interrupted else None
+        if done is not None:
+            runs.append(done)
+        elif interrupted:
             runs.append(driver.interrupt())
         else:
             watcher = tasks.problem(task.names[k], partial(_so_far, weights, k, driver.point))
-            runs.append(_drive(driver, watcher, k))
+            runs.append(_drive(driver, watcher, task, k))
         weights[k] = runs[k].best.w
         if watcher is not None:
             watcher.end(weights)
@@ -79,7 +97,7 @@ def _so_far(weights: np.ndarray, k: int, point: Callable[[], np.ndarray]) -> np.
     return weights
 
 
-def _drive(driver: Driver, watcher: ProblemTask | None, k: int) -> Run:
+def _drive(driver: Driver, watcher: ProblemTask | None, task: Task, k: int) -> Run:
     driver.callback = watcher
     for progress in driver:
         if progress.certificate is not None:
@@ -87,4 +105,9 @@ def _drive(driver: Driver, watcher: ProblemTask | None, k: int) -> Run:
             log.info(
                 "problem %d  epoch %d  %.2f s  gap %.1e", k, progress.epoch, progress.seconds, gap
             )
-    return driver.result()
+        if task.watch is not None and task.watch.step(driver, progress) and progress.stop is None:
+            return driver.interrupt()
+    run = driver.result()
+    if task.watch is not None:
+        task.watch.end(run)
+    return run

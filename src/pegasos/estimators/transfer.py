@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Center(NamedTuple):
+    """The weights of a linear model, as read from a file."""
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
 
 
 def centers_of(center: Any, n_problems: int, n_features: int, bias: float) -> np.ndarray:

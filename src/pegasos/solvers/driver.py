@@ -57,6 +57,17 @@ class Stop:
     every: int | None = None
 
 
+class Snapshot(NamedTuple):
+    """Everything that a run needs to go on as if it had never stopped."""
+
+    state: Any
+    best: Evaluation | None
+    history: list[Progress]
+    stop_reason: str
+    seconds: float
+    pace: tuple[int, int, int, float]
+
+
 @dataclass
 class Run:
     """What a run has found so far; `best` holds the best proven w and alpha."""
@@ -114,6 +125,20 @@ class Driver:
         """End here, as Ctrl-C does."""
         self.stop_reason = "interrupted"
         return self.result()
+
+    def snapshot(self) -> Snapshot:
+        """The run as it is between two steps."""
+        pace = (self._next_check, self._certified, self._not_before, self._last_gap)
+        seconds = time.perf_counter() - self._start
+        history = list(self.history)
+        return Snapshot(self.state, self.best, history, self.stop_reason, seconds, pace)
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from a snapshot of a run of the same solver on the same problem."""
+        self.state, self.best, self.history = saved.state, saved.best, list(saved.history)
+        self.stop_reason = saved.stop_reason
+        self._start = time.perf_counter() - saved.seconds
+        self._next_check, self._certified, self._not_before, self._last_gap = saved.pace
 
     def point(self) -> np.ndarray:
         """The current w, computed for who asks."""

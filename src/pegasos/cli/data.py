@@ -1,0 +1,116 @@
+"""Data files for the commands: whatever the format, X, y and the names of the features."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from pegasos.data.errors import DataError
+
+MAX_CLASSES = 1000
+_TABLES = (".csv", ".csv.gz", ".tsv", ".parquet")
+
+
+class Reading(NamedTuple):
+    """How a data file is read."""
+
+    label: str | None = None
+    header: bool = True
+    zero_based: bool = False
+    float64: bool = False
+    sum_duplicates: bool = False
+    max_features: int | None = None
+    cache: bool = False
+    threads: int | None = None
+
+
+class Data(NamedTuple):
+    """Rows, labels (None if there are none) and the names of the features, if they have any."""
+
+    X: Any
+    y: Any
+    names: list[str] | None
+
+
+def is_table(path: str) -> bool:
+    """Whether a file is CSV or Parquet, by its name."""
+    return path.lower().endswith(_TABLES)
+
+
+def read(path: str, reading: Reading) -> Data:
+    """A whole data file."""
+    import numpy as np
+
+    from pegasos.data import store
+    from pegasos.data.files import dialect_of, matrix, read_svmlight
+
+    dtype = np.dtype(np.float64 if reading.float64 else np.float32)
+    if is_table(path):
+        from pegasos.data.tables import read_table
+
+        table = read_table(path, label=reading.label, dtype=dtype, header=reading.header)
+        return Data(table.X, table.y, table.names)
+    if store.is_store(path):
+        stored, _ = store.load(path)
+        return Data(matrix(stored), whole(stored.labels), None)
+    duplicates = "sum" if reading.sum_duplicates else "error"
+    dialect = dialect_of(dtype, reading.zero_based, reading.max_features, duplicates)
+    data = read_svmlight(path, dialect, dtype, reading.cache, reading.threads)
+    return Data(matrix(data), whole(data.labels), None)
+
+
+def whole(labels: Any) -> Any:
+    """Labels as whole numbers where they are."""
+    import numpy as np
+
+    rounded = np.rint(labels)
+    if np.array_equal(rounded, labels) and np.abs(rounded).max(initial=0) < 2**62:
+        return rounded.astype(np.int64)
+    return np.array(labels)
+
+
+def check_classes(name: str, y: Any) -> None:
+    """Refuse what is no classification: one class, or as many as a regression has."""
+    import numpy as np
+
+    classes, first = np.unique(y, return_index=True)
+    if len(classes) == 1:
+        raise DataError(f"{name}: only one class, {classes[0]}; two or more are needed")
+    if len(classes) > MAX_CLASSES or (classes.dtype.kind == "f" and len(classes) > 20):
+        seen = ", ".join(str(y[i]) for i in np.sort(first)[:5])
+        raise DataError(
+            f"{name}: {len(classes)} distinct labels ({seen}, …): is it a regression? "
+            f"At most {MAX_CLASSES} classes, or 20 that are not whole numbers"
+        )
+
+
+def check_width(name: str, width: int, n_problems: int, say: Any) -> None:
+    """Refuse a file whose weights would not fit into memory, warn if they nearly fill it."""
+    need = 8 * width * (n_problems + 6)
+    free = _free_memory()
+    if need > free:
+        raise DataError(
+            f"{name}: its largest index is {width}, weights would take {need / 1e9:.0f} GB of "
+            f"{free / 1e9:.0f} GB free; --max-features N names the first line beyond N"
+        )
+    if need > 1e9:
+        say(f"{name}: its largest index is {width}: weights take {need / 1e9:.0f} GB")
+
+
+def _free_memory() -> float:
+    try:
+        with open("/proc/meminfo") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return 1024.0 * int(line.split()[1])
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (OSError, ValueError, AttributeError):
+        return 64e9
+
+
+def refuse_same(output: str | os.PathLike[str], *inputs: str | os.PathLike[str]) -> None:
+    """An output must not be one of the inputs."""
+    for path in inputs:
+        same = os.path.exists(output) and os.path.exists(path) and os.path.samefile(output, path)
+        if same:
+            raise DataError(f"{os.fspath(output)}: is also the input; name another output")

@@ -1,0 +1,98 @@
+"""Files that appear whole or not at all.
+
+A new file is written beside its place under another name, flushed to the disk, and put in place by
+one rename. Whatever goes wrong before that leaves the old file as it was and nothing beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file to write, which takes the place of `path` if all goes well.
+
+    A symbolic link stays one: its target is replaced. Permissions of an old file are kept.
+    """
+    place = destination(path)
+    handle, temporary = tempfile.mkstemp(
+        prefix=f".{place.name[:80]}.", suffix=".tmp", dir=place.parent
+    )
+    try:
+        with _named(path), os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fchmod(file.fileno(), _mode(place))
+            os.fsync(file.fileno())
+        with _named(path):
+            os.replace(temporary, place)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_directory(place.parent)
+
+
+@contextlib.contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """An error of the disk names the file that was to be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+        raise
+
+
+def destination(path: str | os.PathLike[str]) -> Path:
+    """Where a file would really be written; an error if it can be foreseen that it cannot be."""
+    place = Path(os.path.realpath(path))
+    if place.is_dir():
+        raise IsADirectoryError(21, "is a directory, not a file", os.fspath(path))
+    if place.exists() and not stat.S_ISREG(place.stat().st_mode):
+        raise OSError(
+            22, "is a device or pipe, which cannot be replaced by a file", os.fspath(path)
+        )
+    if not place.parent.is_dir():
+        raise FileNotFoundError(2, "its directory does not exist", os.fspath(path))
+    return place
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Find out before a long work whether its result can be written; leaves nothing behind."""
+    place = destination(path)
+    if place.exists() and not os.access(place, os.W_OK):
+        raise PermissionError(13, "is read-only", os.fspath(path))
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{place.name[:80]}.", dir=place.parent)
+    except OSError as error:
+        raise OSError(
+            error.errno, f"cannot be written: {error.strerror}", os.fspath(path)
+        ) from None
+    os.close(handle)
+    os.unlink(temporary)
+
+
+def _mode(place: Path) -> int:
+    if place.exists():
+        return stat.S_IMODE(place.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _sync_directory(folder: Path) -> None:
+    """Make the rename last through a loss of power, where the system can."""
+    with contextlib.suppress(OSError):
+        handle: Any = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,134 @@
+"""The binary form of a data file: parsed once, then mapped into memory at once.
+
+A store is a `data.container` with the labels and the arrays of a CSR matrix. As the cache of a text
+file it names its source (path, size, time of change) and how it was read; any difference makes
+it void, and it is written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pegasos.core.jit import user_cache
+from pegasos.data import container
+from pegasos.data.atomic import replacing
+from pegasos.data.errors import DataError
+from pegasos.data.svmlight import Csr
+
+log = logging.getLogger("pegasos")
+
+FORMAT, VERSION = "pegasos-data", 1
+
+
+def save(path: str | os.PathLike[str], data: Csr, origin: dict[str, Any]) -> None:
+    """Write a store; `origin` says what the data came from."""
+    description = {"format": FORMAT, "version": VERSION, "width": data.width, "origin": origin}
+    arrays = {
+        "labels": data.labels,
+        "starts": data.starts,
+        "columns": data.columns,
+        "values": data.values,
+    }
+    with replacing(path) as file:
+        container.write(file, description, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> tuple[Csr, dict[str, Any]]:
+    """The data of a store, mapped, and its origin; every number is checked before it is used."""
+    description, arrays = container.read(path)
+    try:
+        return _checked(description, arrays), description["origin"]
+    except (DataError, KeyError, TypeError) as error:
+        words = error if isinstance(error, DataError) else f"description: {error}"
+        raise DataError(f"{os.fspath(path)}: {words}") from None
+
+
+def _checked(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Csr:
+    if description.get("format") != FORMAT:
+        raise DataError(f"not a data file but {str(description.get('format'))[:40]!r}")
+    if description["version"] != VERSION:
+        raise DataError(f"version {description['version']} of the format; readable: {VERSION}")
+    labels, starts, columns, values = (
+        arrays[name] for name in ("labels", "starts", "columns", "values")
+    )
+    width = description["width"]
+    if any(a.ndim != 1 for a in arrays.values()) or type(width) is not int or width < 0:
+        raise DataError("arrays of more than one dimension, or a width that is no number")
+    kinds = (labels.dtype.kind, starts.dtype.kind, columns.dtype.kind, values.dtype.kind)
+    if kinds != ("f", "i", "i", "f") or columns.dtype != starts.dtype:
+        raise DataError(f"arrays of the wrong kind: {kinds}")
+    rises = starts.size == labels.size + 1 and starts[0] == 0 and starts[-1] == columns.size
+    if not rises or np.any(starts[1:] < starts[:-1]) or columns.size != values.size:
+        raise DataError("array starts: does not rise from 0 to the number of entries")
+    if columns.size and not 0 <= columns.min() <= columns.max() < width:
+        raise DataError(f"array columns: beyond the width of {width}")
+    return Csr(labels, starts, columns, values, width)
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as a store does."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(64)[8:].startswith(b'{"__metadata__":{"pegasos":')
+    except OSError:
+        return False
+
+
+# The cache of a text file
+
+
+def cache_path(source: str | os.PathLike[str], how: dict[str, Any]) -> Path | None:
+    """Where the cache of a source is kept; None if there is no place for it."""
+    try:
+        folder = user_cache() / "pegasos" / "data"
+    except RuntimeError:  # no home directory
+        return None
+    name = repr((os.path.realpath(source), sorted(how.items())))
+    return folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.pegasos"
+
+
+def origin_of(source: str | os.PathLike[str], how: dict[str, Any]) -> dict[str, Any]:
+    """What identifies the state of a source, and how it is read."""
+    status = os.stat(source)
+    return {
+        "path": os.path.realpath(source),
+        "size": status.st_size,
+        "changed": status.st_mtime_ns,
+        "inode": status.st_ino,
+        **how,
+    }
+
+
+def from_cache(source: str | os.PathLike[str], how: dict[str, Any]) -> Csr | None:
+    """The cached data of a source that has not changed since; None otherwise."""
+    path = cache_path(source, how)
+    if path is None or not path.exists():
+        return None
+    try:
+        data, origin = load(path)
+    except (DataError, OSError) as error:
+        log.warning("cache not used: %s", error)
+        return None
+    return data if origin == origin_of(source, how) else None
+
+
+def to_cache(source: str | os.PathLike[str], how: dict[str, Any], data: Csr, origin: Any) -> bool:
+    """Keep the data of a source, if there is a place and the source is still as it was."""
+    path = cache_path(source, how)
+    if path is None:
+        return False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if origin_of(source, how) != origin:
+            return False
+        save(path, data, origin)
+    except OSError as error:
+        log.warning("not cached: %s", error)
+        return False
+    return True

@@ -1,0 +1,191 @@
+"""LIBSVM/SVMlight text to sparse rows, fast: blocks of lines parsed by threads, in order.
+
+A block is parsed by one compiled loop straight into arrays. The loop knows only whether a line is
+good; what is wrong with a bad one is said by `data.grammar`, which reads it again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pegasos.core.threads import available
+from pegasos.data.errors import DataError
+from pegasos.data.grammar import MAX_INDEX, Dialect, LineError, parse_line
+from pegasos.data.scan import Space, count, parse
+from pegasos.data.stream import Block, Text
+
+log = logging.getLogger("pegasos")
+
+
+class Piece(NamedTuple):
+    """Parsed rows: labels, starts (rows + 1), columns from 0, values; lines and qids seen."""
+
+    labels: np.ndarray
+    starts: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+    lines: int
+    qids: int
+
+    @property
+    def width(self) -> int:
+        """One more than the largest column."""
+        return int(self.columns.max(initial=-1)) + 1
+
+
+class Bad(NamedTuple):
+    """The first bad line of a block: its number in the block, from 0, and its text."""
+
+    line: int
+    text: bytes
+
+
+class Csr(NamedTuple):
+    """All rows of a file: labels and the three arrays of a CSR matrix with `width` columns."""
+
+    labels: np.ndarray
+    starts: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+    width: int
+
+
+def read_pieces(
+    text: Text, dialect: Dialect, dtype: Any, threads: int | None = None
+) -> Iterator[Piece]:
+    """The rows of a text, block by block, in order; the first bad line is a DataError."""
+    workers = threads or available()
+    queue: deque[tuple[Block, Future[Piece | Bad]]] = deque()
+    lines, rows, qids = 0, 0, 0
+
+    def finished() -> Piece:
+        nonlocal lines, rows, qids
+        block, future = queue.popleft()
+        result = future.result()
+        text.reuse(block)
+        if isinstance(result, Bad):
+            raise _located(text.name, lines + result.line + 1, result.text, dialect)
+        lines += result.lines
+        rows += len(result.labels)
+        qids += result.qids
+        return result
+
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for block in text:
+                queue.append((block, pool.submit(parse_block, block, dialect, dtype)))
+                if len(queue) > workers:
+                    yield finished()
+            while queue:
+                yield finished()
+        finally:
+            for _, waiting in queue:
+                waiting.cancel()
+    if rows == 0:
+        raise DataError(f"{text.name}: no rows in {lines} lines")
+    if qids:
+        log.warning("%s: qid ignored in %d fields", text.name, qids)
+
+
+def _located(name: str, line: int, text: bytes, dialect: Dialect) -> Exception:
+    """The error for a bad line, in the words of the grammar."""
+    try:
+        parse_line(text, dialect)
+    except LineError as fault:
+        where = f"{name}:{line}:{fault.column}: field {fault.field}"
+        return DataError(f"{where}: {fault.words}")
+    return RuntimeError(f"{name}:{line}: the fast reader refuses a line that the grammar accepts")
+
+
+def parse_block(block: Block, dialect: Dialect, dtype: Any) -> Piece | Bad:
+    """The rows of complete lines, or the first bad one."""
+    data = np.frombuffer(block.data, dtype=np.uint8)
+    lines, fields = count(data, block.size)
+    labels, starts = np.empty(lines), np.zeros(lines + 1, dtype=np.int64)
+    columns, values = np.empty(fields, dtype=np.int32), np.empty(fields, dtype=dtype)
+    space = Space(labels, starts, columns, values)
+    slow = np.empty((16, 3), dtype=np.int64)
+    while True:
+        rows, entries, bad, n_slow, qids = parse(data, block.size, dialect, space, slow)
+        if n_slow <= len(slow):
+            break
+        slow = np.empty((n_slow, 3), dtype=np.int64)
+    for row, first, end in slow[:n_slow].tolist():
+        line = bytes(block.data[first:end])
+        try:
+            parsed = parse_line(line, dialect)
+        except LineError:
+            return Bad(block.data.count(b"\n", 0, first), line)
+        assert parsed is not None
+        labels[row], found = parsed
+        values[starts[row] : starts[row + 1]] = [found[j] for j in sorted(found)]
+    if bad >= 0:
+        return Bad(block.data.count(b"\n", 0, bad), _line_at(block.data, bad))
+    if rows == lines and entries == fields:
+        return Piece(labels, starts, columns, values, lines, qids)
+    return Piece(
+        labels[:rows].copy(),
+        starts[: rows + 1].copy(),
+        columns[:entries].copy(),
+        values[:entries].copy(),
+        lines,
+        qids,
+    )
+
+
+def _line_at(data: bytearray, first: int) -> bytes:
+    line = bytes(data[first : data.index(b"\n", first)])
+    return line[:-1] if line.endswith(b"\r") else line
+
+
+def gather(pieces: Iterator[Piece], share: Callable[[], float]) -> Csr:
+    """One matrix of the pieces, each copied to its place and dropped: their sum never exists twice.
+
+    `share()` is the part of the file that the pieces so far came from (0 if unknown): it tells how
+    much room to ask for. Memory that is asked for but not filled costs nothing.
+    """
+    row, k, width = 0, 0, 0
+    whole: Csr | None = None
+    for piece in pieces:
+        n, m = len(piece.labels), len(piece.values)
+        width = max(width, piece.width)
+        if whole is None or row + n > len(whole.labels) or k + m > len(whole.values):
+            whole = _more_room(whole, row, k, piece, share())
+        whole.labels[row : row + n] = piece.labels
+        np.add(piece.starts[1:], k, out=whole.starts[row + 1 : row + n + 1])
+        whole.columns[k : k + m] = piece.columns
+        whole.values[k : k + m] = piece.values
+        row, k = row + n, k + m
+    assert whole is not None
+    columns, starts = whole.columns[:k], whole.starts[: row + 1]
+    if k <= MAX_INDEX:  # SciPy wants one integer type for both
+        starts = starts.astype(np.int32)
+    else:
+        columns = columns.astype(np.int64)
+    return Csr(whole.labels[:row], starts, columns, whole.values[:k], width)
+
+
+def _more_room(whole: Csr | None, row: int, k: int, piece: Piece, share: float) -> Csr:
+    """Arrays for the whole file by the density so far, or of twice the size."""
+    rows, entries = row + len(piece.labels), k + len(piece.values)
+    factor = 1.1 / share if 0.0 < share < 1.0 else 2.0
+    n, m = int(max(1.5, factor) * rows) + 1, int(max(1.5, factor) * entries) + 1
+    room = Csr(
+        np.empty(n),
+        np.zeros(n + 1, dtype=np.int64),
+        np.empty(m, dtype=np.int32),
+        np.empty(m, dtype=piece.values.dtype),
+        0,
+    )
+    if whole is not None:
+        room.labels[:row] = whole.labels[:row]
+        room.starts[: row + 1] = whole.starts[: row + 1]
+        room.columns[:k] = whole.columns[:k]
+        room.values[:k] = whole.values[:k]
+    return room

@@ -1,0 +1,1 @@
+"""Models as files: our own format, LIBLINEAR text, checkpoints of a run."""

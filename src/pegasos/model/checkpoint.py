@@ -1,0 +1,143 @@
+"""Checkpoints: a run between two steps as a file, from which it goes on bit for bit.
+
+Solver states are trees of NamedTuples, arrays and numbers. They are written field by field into a
+`data.container` and rebuilt from a closed list of types. What a checkpoint belongs to (data,
+settings, version) is written with it and compared before anything is used.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pegasos.data import container
+from pegasos.data.atomic import replacing
+from pegasos.data.errors import DataError
+from pegasos.objective.certificate import Certificate, Evaluation
+from pegasos.objective.problem import Problem
+from pegasos.solvers import auto, driver, dual, intercept, interior, newton
+
+FORMAT, VERSION = "pegasos-checkpoint", 1
+
+
+class Finished(NamedTuple):
+    """What is kept of the state of a solved problem."""
+
+    epoch: int
+    choice: auto.Choice | None
+
+
+_TYPES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        *(auto.Auto, auto.AutoState, auto.Choice, dual.Dual, dual.DualState),
+        *(intercept.FreeIntercept, intercept.InterceptState, newton.Newton, newton.NewtonState),
+        *(newton.Curvature, interior.Interior, interior.InteriorState, interior.Point),
+        *(driver.Snapshot, driver.Progress, Certificate, Evaluation, Problem, Finished),
+    )
+}
+_KEPT_OF_PROBLEM = ("q", "center", "free")
+
+
+def save(path: str | os.PathLike[str], owner: dict[str, Any], content: Any) -> None:
+    """Write a tree of states that belongs to `owner`."""
+    writer = _Writer()
+    tree = writer.encode(content)
+    description = {"format": FORMAT, "version": VERSION, "owner": owner, "content": tree}
+    with replacing(path) as file:
+        container.write(file, description, writer.arrays)
+
+
+def load(path: str | os.PathLike[str], owner: dict[str, Any], problem: Problem) -> Any:
+    """The tree of a checkpoint of the same owner; problems in it share the data of `problem`."""
+    name = os.fspath(path)
+    description, arrays = container.read(path)
+    if description.get("format") != FORMAT:
+        raise DataError(f"{name}: not a checkpoint but {str(description.get('format'))[:40]!r}")
+    if description.get("version") != VERSION:
+        version = str(description.get("version"))[:20]
+        raise DataError(f"{name}: version {version} of the checkpoint format; readable: {VERSION}")
+    _check_owner(name, description.get("owner"), owner)
+    try:
+        return _Reader(arrays, problem).decode(description.get("content"))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        raise DataError(f"{name}: content: {type(error).__name__}: {error}") from None
+
+
+def _check_owner(name: str, found: Any, owner: dict[str, Any]) -> None:
+    if not isinstance(found, dict):
+        raise DataError(f"{name}: it does not say what it belongs to")
+    for key, value in owner.items():
+        if found.get(key) != value:
+            raise DataError(
+                f"{name}: a checkpoint of another run: {key} was {str(found.get(key))[:60]}, "
+                f"now {str(value)[:60]}; remove it or name another file"
+            )
+
+
+class _Writer:
+    """Trees to JSON; arrays aside, each once however often it occurs."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+        self._seen: dict[int, str] = {}
+
+    def encode(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, np.ndarray):
+            return {"array": self._name(value)}
+        if isinstance(value, float | np.floating):
+            return {"float": float(value).hex()}
+        if isinstance(value, np.bool_ | np.integer):
+            return value.item()
+        if isinstance(value, type) and issubclass(value, np.floating):
+            return {"dtype": np.dtype(value).name}
+        if isinstance(value, Problem):
+            parts = {key: self.encode(getattr(value, key)) for key in _KEPT_OF_PROBLEM}
+            return {"type": "Problem", "bias": self.encode(float(value.rows.bias)), **parts}
+        if type(value).__name__ in _TYPES:
+            return {"type": type(value).__name__, "fields": self._fields(value)}
+        if isinstance(value, list | tuple):
+            return {"list": [self.encode(item) for item in value]}
+        raise TypeError(f"a checkpoint cannot hold {type(value).__name__}")
+
+    def _fields(self, value: Any) -> dict[str, Any]:
+        names = [f.name for f in fields(value)] if is_dataclass(value) else value._fields
+        return {name: self.encode(getattr(value, name)) for name in names}
+
+    def _name(self, array: np.ndarray) -> str:
+        known = self._seen.get(id(array))
+        if known is None:
+            known = self._seen[id(array)] = f"a{len(self.arrays)}"
+            self.arrays[known] = array
+        return known
+
+
+class _Reader:
+    """JSON to trees; arrays are copies that a solver may write."""
+
+    def __init__(self, arrays: dict[str, np.ndarray], problem: Problem):
+        self.problem = problem
+        self.arrays = {name: array.copy() for name, array in arrays.items()}
+
+    def decode(self, tree: Any) -> Any:
+        if tree is None or isinstance(tree, bool | int | str):
+            return tree
+        if "array" in tree:
+            return self.arrays[tree["array"]]
+        if "float" in tree:
+            return float.fromhex(tree["float"])
+        if "dtype" in tree:
+            return {"float32": np.float32, "float64": np.float64}[tree["dtype"]]
+        if "list" in tree:
+            return tuple(self.decode(item) for item in tree["list"])
+        if tree["type"] == "Problem":
+            parts = {key: self.decode(tree[key]) for key in _KEPT_OF_PROBLEM}
+            rows = self.problem.rows._replace(bias=self.decode(tree["bias"]))
+            return self.problem._replace(rows=rows, **parts)
+        parts = {name: self.decode(part) for name, part in tree["fields"].items()}
+        return _TYPES[tree["type"]](**parts)

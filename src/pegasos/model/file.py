@@ -1,0 +1,116 @@
+"""Model files: a `data.container` with the weights and a description in JSON.
+
+Reading never runs code, and checks every number before it is used. The description has a format,
+a version, a kind and `required`, the names of the fields that a reader must understand; it
+ignores others that it does not know.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from pegasos.data import container
+from pegasos.data.atomic import replacing
+from pegasos.data.errors import DataError
+from pegasos.model.linear import CLASS_TYPES, LinearModel, check
+
+FORMAT, VERSION = "pegasos-model", 1
+_REQUIRED = ["classes", "kind"]
+_KNOWN = {*_REQUIRED, "names", "parameters", "fit", "reading"}
+_PYTHON = {"int": int, "float": float, "str": str, "bool": bool}
+
+
+def save(path: str | os.PathLike[str], model: LinearModel) -> None:
+    """Write a model; an old file stays as it was unless all goes well."""
+    check(model)
+    code = CLASS_TYPES.get(model.classes.dtype.kind)
+    if code is None:
+        raise ValueError(f"classes of type {model.classes.dtype} cannot be saved")
+    description = {
+        "format": FORMAT,
+        "version": VERSION,
+        "required": _REQUIRED,
+        "kind": model.kind,
+        "classes": {"type": code, "values": model.classes.tolist()},
+        "names": model.names,
+        "parameters": model.parameters,
+        "fit": model.fit,
+        "reading": model.reading,
+    }
+    arrays = {"coef": model.coef, "intercept": model.intercept}
+    if model.center is not None:
+        arrays |= {"center_coef": model.center[0], "center_intercept": model.center[1]}
+    with replacing(path) as file:
+        container.write(file, description, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> LinearModel:
+    """Read a model file, or say in one line what is wrong with it."""
+    try:
+        description, arrays = container.read(path)
+    except FileNotFoundError:
+        raise DataError(f"{os.fspath(path)}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{os.fspath(path)}: is a directory, not a model file") from None
+    try:
+        return _model(description, arrays)
+    except ValueError as error:
+        raise DataError(f"{os.fspath(path)}: {error}") from None
+
+
+def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearModel:
+    found = description.get("format")
+    if found != FORMAT:
+        raise ValueError(f"not a model but a file of kind {str(found)[:40]!r}")
+    if description.get("version") != VERSION:
+        version = str(description.get("version"))[:20]
+        raise ValueError(f"version {version} of the model format; readable: {VERSION}")
+    required = _typed(description, "required", list)
+    unknown = [str(name)[:40] for name in required if name not in _KNOWN]
+    if unknown:
+        raise ValueError(f"needs a newer pegasos: unknown field {unknown[0]!r}")
+    names = description.get("names")
+    if names is not None and not (
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+    ):
+        raise ValueError("names: expected a list of texts")
+    if not {"coef", "intercept"} <= set(arrays):
+        raise ValueError("arrays coef and intercept are missing")
+    center = None
+    if "center_coef" in arrays and "center_intercept" in arrays:
+        center = arrays["center_coef"], arrays["center_intercept"]
+    return check(
+        LinearModel(
+            kind=_typed(description, "kind", str),
+            coef=arrays["coef"],
+            intercept=arrays["intercept"],
+            classes=_classes(_typed(description, "classes", dict)),
+            names=names,
+            parameters=_typed(description, "parameters", dict),
+            fit=_typed(description, "fit", dict),
+            reading=_typed(description, "reading", dict),
+            center=center,
+        )
+    )
+
+
+def _typed(description: dict[str, Any], key: str, kind: type) -> Any:
+    value = description.get(key)
+    if not isinstance(value, kind):
+        raise ValueError(f"{key}: expected {kind.__name__}, got {str(value)[:40]!r}")
+    return value
+
+
+def _classes(entry: dict[str, Any]) -> np.ndarray:
+    kind, values = entry.get("type"), entry.get("values")
+    if kind not in _PYTHON or not isinstance(values, list):
+        raise ValueError(f"classes: type {str(kind)[:20]!r}, expected one of {', '.join(_PYTHON)}")
+    if not all(type(value) is _PYTHON[kind] for value in values):
+        raise ValueError(f"classes: a value that is not of type {kind}")
+    try:
+        return np.array(values, dtype=np.int64 if kind == "int" else _PYTHON[kind])
+    except OverflowError:
+        raise ValueError("classes: an integer beyond 64 bits") from None

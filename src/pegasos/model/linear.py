@@ -1,0 +1,64 @@
+"""A linear model: what prediction needs, and how it came about."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+KINDS = ("LinearSVC", "LogisticRegression")
+CLASS_TYPES = {"i": "int", "u": "int", "f": "float", "b": "bool", "U": "str"}
+
+
+class LinearModel(NamedTuple):
+    """Scores X coef' + intercept, one column per class (one in all for two classes).
+
+    `fit` holds facts about the fit (certificates, stop reasons, solvers, epochs), `parameters`
+    those of the estimator, `reading` how its data file was read.
+    """
+
+    kind: str
+    coef: np.ndarray
+    intercept: np.ndarray
+    classes: np.ndarray
+    names: list[str] | None
+    parameters: dict[str, Any]
+    fit: dict[str, Any]
+    reading: dict[str, Any]
+    center: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def n_features(self) -> int:
+        return self.coef.shape[1]
+
+
+def check(model: LinearModel) -> LinearModel:
+    """The same model, if prediction with it can never fail; else a ValueError that says why."""
+    K = 1 if len(model.classes) == 2 else len(model.classes)
+    if model.kind not in KINDS:
+        raise ValueError(f"kind: {str(model.kind)[:40]!r} is not one of {', '.join(KINDS)}")
+    if len(model.classes) < 2:
+        raise ValueError(f"classes: {len(model.classes)}, at least 2 are needed")
+    if model.classes.dtype.kind == "f" and not np.isfinite(model.classes).all():
+        raise ValueError("classes: not finite")
+    if len(np.unique(model.classes)) < len(model.classes):
+        raise ValueError("classes: one occurs twice")
+    _check_weights(model.coef, model.intercept, K, "coef")
+    if model.center is not None:
+        _check_weights(*model.center, K, "center")
+        if model.center[0].shape != model.coef.shape:
+            raise ValueError("center: not of the shape of coef")
+    names = model.names
+    if names is not None and (len(names) != model.n_features or len(set(names)) < len(names)):
+        raise ValueError(f"names: {len(names)} for {model.n_features} features, or one twice")
+    return model
+
+
+def _check_weights(coef: np.ndarray, intercept: np.ndarray, K: int, what: str) -> None:
+    if coef.dtype != np.float64 or intercept.dtype != np.float64:
+        raise ValueError(f"{what}: not float64")
+    if coef.ndim != 2 or coef.shape[0] != K or coef.shape[1] < 1 or intercept.shape != (K,):
+        shapes = f"{coef.shape} and {intercept.shape}"
+        raise ValueError(f"{what}: shapes {shapes} do not fit {K} problems")
+    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise ValueError(f"{what}: holds numbers that are not finite")
