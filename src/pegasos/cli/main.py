@@ -1,12 +1,14 @@
 """The command `pegasos`: its commands, its errors in one line, its exit codes.
 
 Exit codes: 0 done, 1 a fault of the program, 2 bad input or usage, 3 environment (disk,
-permission, memory), 130 interrupted. Commands import what is heavy when they run, so that
-`pegasos --help` is quick.
+permission, memory), 130 interrupted (129, 143: by the signals HUP and TERM). Commands import what
+is heavy when they run, so that `pegasos --help` is quick.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import traceback
 from typing import Annotated, Any
@@ -15,7 +17,9 @@ import typer
 from typer.core import TyperGroup
 
 import pegasos
-from pegasos.cli import demo, warmup
+from pegasos.cli import demo, evaluate, inspect, predict, train, warmup
+from pegasos.cli.console import show_warnings
+from pegasos.cli.stop import Terminated, hear_signals
 
 
 class OneLineErrors(TyperGroup):
@@ -27,6 +31,11 @@ class OneLineErrors(TyperGroup):
         try:
             code = super().main(args, *rest, **options)
             message = "interrupted" if code == 130 else ""
+        except BrokenPipeError:
+            _forget_output()
+            code, message = 141, ""
+        except Terminated as ended:
+            code, message = ended.code, str(ended)
         except Exception as error:
             if "--debug" in args:
                 traceback.print_exc()
@@ -34,6 +43,14 @@ class OneLineErrors(TyperGroup):
         if message:
             typer.echo(f"pegasos: {message}", err=True)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _forget_output() -> None:
+    """Nobody reads on: let nothing more be written, not even on the way out."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.dup2(nowhere, stream.fileno())
 
 
 def _explained(error: Exception) -> tuple[int, str]:
@@ -56,7 +73,6 @@ def _explained(error: Exception) -> tuple[int, str]:
 
 app = typer.Typer(
     cls=OneLineErrors,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -80,12 +96,17 @@ def root(
         typer.echo(context.get_help())
 
 
-app.command()(demo.demo)
-app.command()(warmup.warmup)
+for command in (
+    *(train.train, predict.predict, evaluate.evaluate, inspect.inspect),
+    *(warmup.warmup, demo.demo),
+):
+    app.command()(command)
 
 
 def main() -> None:
     """Entry point of the command `pegasos`."""
+    hear_signals()
+    show_warnings()
     app()
 
 

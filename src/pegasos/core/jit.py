@@ -42,8 +42,8 @@ def hot(function: Callable[..., Any]) -> Callable[..., Any]:
         except SystemError as error:  # how a Ctrl-C shows that came while the loop ran
             cause: BaseException | None = error
             while cause is not None:
-                if isinstance(cause, KeyboardInterrupt):
-                    raise KeyboardInterrupt from None
+                if not isinstance(cause, Exception):
+                    raise cause from None
                 cause = cause.__cause__
             raise
 

@@ -23,7 +23,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """
     place = destination(path)
     handle, temporary = tempfile.mkstemp(
-        prefix=f".{place.name[:80]}.", suffix=".tmp", dir=place.parent
+        prefix=f".{place.name[:40]}.", suffix=".tmp", dir=place.parent
     )
     try:
         with _named(path), os.fdopen(handle, "wb") as file:
@@ -71,7 +71,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     if place.exists() and not os.access(place, os.W_OK):
         raise PermissionError(13, "is read-only", os.fspath(path))
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{place.name[:80]}.", dir=place.parent)
+        handle, temporary = tempfile.mkstemp(prefix=f".{place.name[:40]}.", dir=place.parent)
     except OSError as error:
         raise OSError(
             error.errno, f"cannot be written: {error.strerror}", os.fspath(path)

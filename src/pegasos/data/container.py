@@ -109,7 +109,7 @@ def parse(buffer: memoryview) -> Contents:
     arrays = {name: _view(data, place) for name, place in places.items()}
     if hashlib.sha256(buffer[:front]).digest() != arrays.pop("seal").tobytes():
         raise DataError("header: damaged (its checksum does not agree)")
-    description = _object(_json(text.encode(), "description"), "description")
+    description = _object(_json(text, "description"), "description")
     _check_sums(description.pop("crc32", None), arrays)
     return Contents(description, arrays)
 
@@ -161,7 +161,7 @@ def _places(header: dict[str, Any], size: int) -> dict[str, _Place]:
     at = 0
     for name, place in sorted(places.items(), key=lambda item: item[1].start):
         if place.start != at:
-            raise DataError(f"array {name}: begins at byte {place.start}, expected {at}")
+            raise DataError(f"array {name[:80]!r}: begins at byte {place.start}, expected {at}")
         at = place.end
     if at != size:
         raise DataError(f"ends early or late: {size} bytes of data, the header speaks of {at}")
@@ -176,8 +176,10 @@ def _place(name: str, entry: Any) -> _Place:
     if not isinstance(code, str) or code not in _DTYPES:
         raise DataError(f"array {name[:80]!r}: unknown dtype {str(code)[:20]!r}")
     good = _counts(shape) and len(shape) <= 4 and _counts(offsets) and len(offsets) == 2
-    if not good:
-        raise DataError(f"array {name[:80]!r}: shape and data_offsets must be whole numbers")
+    if not good or math.prod(n or 1 for n in shape) >= 1 << 59:  # NumPy's limit, empty or not
+        raise DataError(
+            f"array {name[:80]!r}: shape and data_offsets must be whole numbers in range"
+        )
     dtype = np.dtype(_DTYPES[code])
     if offsets[1] - offsets[0] != math.prod(shape) * dtype.itemsize:
         raise DataError(f"array {name[:80]!r}: its shape does not agree with its place")
@@ -205,21 +207,20 @@ def _check_sums(sums: Any, arrays: dict[str, np.ndarray]) -> None:
         found = list(pool.map(_crc, arrays.values()))
     for (name, _), crc in zip(arrays.items(), found, strict=True):
         if sums[name] != crc:
-            raise DataError(f"array {name}: damaged (its checksum does not agree)")
+            raise DataError(f"array {name[:80]!r}: damaged (its checksum does not agree)")
 
 
 def _crc(array: np.ndarray) -> int:
     return zlib.crc32(_bytes(array))
 
 
-def _json(raw: bytes, where: str) -> Any:
+def _json(raw: bytes | str, where: str) -> Any:
     def no_constant(name: str) -> Any:
         raise DataError(f"{where}: {name} is not JSON")
 
     try:
-        return json.loads(
-            raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=no_constant
-        )
+        text = raw if isinstance(raw, str) else raw.decode("utf-8")
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         if isinstance(error, DataError):
             raise

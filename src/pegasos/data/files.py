@@ -66,6 +66,8 @@ def dialect_of(
         raise ValueError(f"dtype must be float32 or float64, not {dtype}")
     if duplicates not in ("error", "sum"):
         raise ValueError(f"duplicates must be 'error' or 'sum', not {duplicates!r}")
+    if n_features is not None and not 1 <= n_features <= MAX_INDEX:
+        raise ValueError(f"n_features must be from 1 to {MAX_INDEX}, not {n_features}")
     first = 0 if zero_based else 1
     last = MAX_INDEX if n_features is None else n_features + first - 1
     limit = FLOAT32_LIMIT if dtype == np.float32 else np.inf

@@ -39,11 +39,13 @@ def count(data, size):
 
 @hot
 def parse(data, size, rules, space, slow):
-    """Fill the space. Returns rows, entries, the start of a bad line or -1, slow lines, qids.
+    """Fill the space, each row in the order of its line.
 
-    A line is slow if it holds a number that `nearest` leaves open: slow[k] = row, start, end.
+    Returns rows, entries, the start of a bad line or -1, slow lines, qids, and the rows whose
+    columns do not rise. A line is slow if it holds a number that `nearest` leaves open:
+    slow[k] = row, start, end.
     """
-    i, row, k, n_slow, qids = _U(0), 0, 0, 0, 0
+    i, row, k, n_slow, qids, unsorted = _U(0), 0, 0, 0, 0, 0
     while i < _U(size):
         first = i
         i = _skip_blanks(data, i)
@@ -54,9 +56,9 @@ def parse(data, size, rules, space, slow):
         if rules.labelled:
             label, i, state = _number(data, i)
             if state < 0 or not _at_gap(data, i):
-                return row, k, np.int64(first), n_slow, qids
+                return row, k, np.int64(first), n_slow, qids, unsorted
         space.labels[row] = label
-        begin, last, rises, easy = k, -1, True, state == 0
+        last, rises, easy = -1, True, state == 0
         i = _skip_blanks(data, i)
         while not _at_end(data, i):
             if _is_qid(data, i):
@@ -66,12 +68,12 @@ def parse(data, size, rules, space, slow):
             else:
                 column, i = _index(data, i, rules)
                 if column < 0:
-                    return row, k, np.int64(first), n_slow, qids
+                    return row, k, np.int64(first), n_slow, qids, unsorted
                 value, i, state = _number(data, i)
                 if state < 0 or not _at_gap(data, i):
-                    return row, k, np.int64(first), n_slow, qids
+                    return row, k, np.int64(first), n_slow, qids, unsorted
                 if state == 0 and not abs(value) < rules.limit:
-                    return row, k, np.int64(first), n_slow, qids
+                    return row, k, np.int64(first), n_slow, qids, unsorted
                 easy = easy and state == 0
                 rises = rises and column > last
                 last = column
@@ -79,10 +81,7 @@ def parse(data, size, rules, space, slow):
                 space.values[k] = value
                 k += 1
             i = _skip_blanks(data, i)
-        if not rises:
-            k = _sort_row(space, begin, k, rules)
-            if k < 0:
-                return row, begin, np.int64(first), n_slow, qids
+        unsorted += not rises
         if not easy:
             if n_slow < slow.shape[0]:
                 slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2] = row, first, i
@@ -90,7 +89,7 @@ def parse(data, size, rules, space, slow):
         row += 1
         space.starts[row] = k
         i = _skip_line(data, i)
-    return row, k, -1, n_slow, qids
+    return row, k, -1, n_slow, qids, unsorted
 
 
 @helper
@@ -207,33 +206,12 @@ def _significant(data, i, end):
 
 @helper
 def _exponent(data, i):
-    """An exponent (beyond 10^5 all are alike), the place after it, and whether it is good."""
+    """An exponent (capped: no line is so long), the place after it, and whether it is good."""
     minus = data[i] == 45
     if minus or data[i] == 43:
         i += _ONE
     start, power = i, np.int64(0)
     while _digit(data, i) < _TEN:
-        power = min(np.int64(100_000), power * 10 + np.int64(_digit(data, i)))
+        power = min(np.int64(1_000_000_000_000), power * 10 + np.int64(_digit(data, i)))
         i += _ONE
     return -power if minus else power, i, i > start
-
-
-@helper
-def _sort_row(space, begin, end, rules):
-    """Sort entries begin..end by column; the new end, or -1 if a column occurs twice.
-
-    With rules.add the values of such a column are summed.
-    """
-    order = np.argsort(space.columns[begin:end], kind="mergesort")
-    columns, values = space.columns[begin:end][order], space.values[begin:end][order]
-    k = begin
-    for s in range(order.shape[0]):
-        if s > 0 and columns[s] == columns[s - 1]:
-            total = space.values[k - 1] + values[s]
-            if not rules.add or abs(total) >= rules.limit:
-                return -1
-            space.values[k - 1] = total
-        else:
-            space.columns[k], space.values[k] = columns[s], values[s]
-            k += 1
-    return k

@@ -107,41 +107,88 @@ def parse_block(block: Block, dialect: Dialect, dtype: Any) -> Piece | Bad:
     """The rows of complete lines, or the first bad one."""
     data = np.frombuffer(block.data, dtype=np.uint8)
     lines, fields = count(data, block.size)
-    labels, starts = np.empty(lines), np.zeros(lines + 1, dtype=np.int64)
-    columns, values = np.empty(fields, dtype=np.int32), np.empty(fields, dtype=dtype)
-    space = Space(labels, starts, columns, values)
+    space = Space(
+        np.empty(lines),
+        np.zeros(lines + 1, dtype=np.int64),
+        np.empty(fields, dtype=np.int32),
+        np.empty(fields, dtype=dtype),
+    )
     slow = np.empty((16, 3), dtype=np.int64)
     while True:
-        rows, entries, bad, n_slow, qids = parse(data, block.size, dialect, space, slow)
+        rows, entries, bad, n_slow, qids, unsorted = parse(data, block.size, dialect, space, slow)
         if n_slow <= len(slow):
             break
         slow = np.empty((n_slow, 3), dtype=np.int64)
+    if rows < lines or entries < fields:
+        space = Space(
+            space.labels[:rows].copy(),
+            space.starts[: rows + 1].copy(),
+            space.columns[:entries].copy(),
+            space.values[:entries].copy(),
+        )
+    double = rows
+    if unsorted:
+        space, double = _sorted(space, dialect)
     for row, first, end in slow[:n_slow].tolist():
-        line = bytes(block.data[first:end])
-        try:
-            parsed = parse_line(line, dialect)
-        except LineError:
-            return Bad(block.data.count(b"\n", 0, first), line)
-        assert parsed is not None
-        labels[row], found = parsed
-        values[starts[row] : starts[row + 1]] = [found[j] for j in sorted(found)]
+        if row > double or not _filled(space, row, bytes(block.data[first:end]), dialect):
+            break
+    else:
+        row = rows
+    if min(row, double) < rows:
+        return _bad_at(block.data, _start_of(block.data, min(row, double)))
     if bad >= 0:
-        return Bad(block.data.count(b"\n", 0, bad), _line_at(block.data, bad))
-    if rows == lines and entries == fields:
-        return Piece(labels, starts, columns, values, lines, qids)
-    return Piece(
-        labels[:rows].copy(),
-        starts[: rows + 1].copy(),
-        columns[:entries].copy(),
-        values[:entries].copy(),
-        lines,
-        qids,
-    )
+        return _bad_at(block.data, bad)
+    return Piece(*space, lines, qids)
 
 
-def _line_at(data: bytearray, first: int) -> bytes:
+def _filled(space: Space, row: int, line: bytes, dialect: Dialect) -> bool:
+    """Write the numbers of a slow line; whether it is good."""
+    try:
+        parsed = parse_line(line, dialect)
+    except LineError:
+        return False
+    assert parsed is not None
+    space.labels[row], found = parsed
+    begin, end = space.starts[row], space.starts[row + 1]
+    space.values[begin:end] = [found[j] for j in sorted(found)]
+    return True
+
+
+def _sorted(space: Space, dialect: Dialect) -> tuple[Space, int]:
+    """The rows with rising columns, repeated ones summed, and the first row that may not be."""
+    rows = len(space.labels)
+    owner = np.repeat(np.arange(rows), np.diff(space.starts))
+    order = np.lexsort((space.columns, owner))  # stable: sums go in the order of the line
+    columns, values = space.columns[order], space.values[order]
+    again = np.zeros(len(columns), dtype=bool)
+    again[1:] = (columns[1:] == columns[:-1]) & (owner[1:] == owner[:-1])
+    if not again.any():
+        return space._replace(columns=columns, values=values), rows
+    if not dialect.add:
+        return space, int(owner[np.argmax(again)])
+    sums = np.add.reduceat(values, np.flatnonzero(~again), dtype=np.float64)
+    owner, columns = owner[~again], columns[~again]
+    starts = np.searchsorted(owner, np.arange(rows + 1))
+    over = np.abs(sums) >= dialect.limit
+    double = int(owner[np.argmax(over)]) if over.any() else rows
+    return Space(space.labels, starts, columns, sums.astype(values.dtype)), double
+
+
+def _start_of(data: bytearray, row: int) -> int:
+    """Where the line of a row begins."""
+    at = 0
+    while True:
+        line = bytes(data[at : data.index(b"\n", at)])
+        if line.split(b"#", 1)[0].strip(b" \t\r"):
+            if row == 0:
+                return at
+            row -= 1
+        at += len(line) + 1
+
+
+def _bad_at(data: bytearray, first: int) -> Bad:
     line = bytes(data[first : data.index(b"\n", first)])
-    return line[:-1] if line.endswith(b"\r") else line
+    return Bad(data.count(b"\n", 0, first), line[:-1] if line.endswith(b"\r") else line)
 
 
 def gather(pieces: Iterator[Piece], share: Callable[[], float]) -> Csr:

@@ -146,6 +146,14 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     # Parameters to numbers
 
+    def _check_parameters(self) -> None:
+        """What `fit` would say of the parameters, without data."""
+        self._loss(), self._stop(), self._bias()
+        par.one_of("solver", self.solver, par.SOLVERS)
+        par.positive("C", self.C)
+        if self.lam is not None:
+            par.positive("lam", self.lam)
+
     def _stop(self) -> Stop:
         par.one_of("multi_class", self.multi_class, ("ovr",))
         limit = np.inf if self.max_time is None else par.positive("max_time", self.max_time)
@@ -214,7 +222,7 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "certificate_": [run.certificate for run in runs],
             "history_": [run.history for run in runs],
             "stop_reason_": [run.stop_reason for run in runs],
-            "solver_": [getattr(run.state, "choice", asked) for run in runs],
+            "solver_": [getattr(run.state, "choice", None) or asked for run in runs],
         }
         for name, values in records.items():
             setattr(self, name, values[0] if len(self.classes_) == 2 else values)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pegasos.data.errors import DataError
 from pegasos.estimators.base import LinearClassifier
 from pegasos.estimators.linear import LinearSVC, LogisticRegression
 from pegasos.estimators.transfer import Center
@@ -51,7 +52,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     ValueError
         One line that names the file and the part of it that is wrong.
     """
-    return from_model(file.load(path))
+    model = file.load(path)
+    try:
+        return from_model(model)
+    except ValueError as error:
+        raise DataError(f"{os.fspath(path)}: {error}") from None
 
 
 def to_model(estimator: LinearClassifier, reading: dict[str, Any] | None = None) -> LinearModel:
@@ -133,7 +138,7 @@ def _attributes(fit: dict[str, Any]) -> dict[str, Any]:
             found["n_iter_"] = int(fit["n_iter"])
         return found
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"fit: {error}") from None
+        raise ValueError(f"fit: {str(error)[:100]}") from None
 
 
 def _center(center: Any, estimator: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -167,5 +172,5 @@ def _rebuilt(value: Any) -> Any:
         if "items" in value:
             return {k: v for k, v in value["items"]}
         return _LOSSES[value["loss"]](*(float(field) for field in value["fields"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"parameters: {error}") from None
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"parameters: {str(error)[:100]}") from None

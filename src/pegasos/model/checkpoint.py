@@ -30,41 +30,85 @@ class Finished(NamedTuple):
     choice: auto.Choice | None
 
 
+class Solved(NamedTuple):
+    """What is kept of the run of a solved problem."""
+
+    best: Evaluation
+    history: tuple[driver.Progress, ...]
+    stop_reason: str
+    state: Finished
+
+
 _TYPES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         *(auto.Auto, auto.AutoState, auto.Choice, dual.Dual, dual.DualState),
         *(intercept.FreeIntercept, intercept.InterceptState, newton.Newton, newton.NewtonState),
         *(newton.Curvature, interior.Interior, interior.InteriorState, interior.Point),
-        *(driver.Snapshot, driver.Progress, Certificate, Evaluation, Problem, Finished),
+        *(driver.Snapshot, driver.Progress, Certificate, Evaluation, Finished, Solved),
     )
 }
 _KEPT_OF_PROBLEM = ("q", "center", "free")
 
 
-def save(path: str | os.PathLike[str], owner: dict[str, Any], content: Any) -> None:
-    """Write a tree of states that belongs to `owner`."""
+def save(
+    path: str | os.PathLike[str],
+    owner: dict[str, Any],
+    solved: list[Solved],
+    current: driver.Snapshot,
+) -> None:
+    """Write the problems solved so far and the run of the next one, which belong to `owner`."""
     writer = _Writer()
-    tree = writer.encode(content)
-    description = {"format": FORMAT, "version": VERSION, "owner": owner, "content": tree}
+    description = {
+        "format": FORMAT,
+        "version": VERSION,
+        "owner": owner,
+        "solved": [writer.encode(one) for one in solved],
+        "current": writer.encode(current),
+    }
     with replacing(path) as file:
         container.write(file, description, writer.arrays)
 
 
-def load(path: str | os.PathLike[str], owner: dict[str, Any], problem: Problem) -> Any:
-    """The tree of a checkpoint of the same owner; problems in it share the data of `problem`."""
-    name = os.fspath(path)
-    description, arrays = container.read(path)
-    if description.get("format") != FORMAT:
-        raise DataError(f"{name}: not a checkpoint but {str(description.get('format'))[:40]!r}")
-    if description.get("version") != VERSION:
-        version = str(description.get("version"))[:20]
-        raise DataError(f"{name}: version {version} of the checkpoint format; readable: {VERSION}")
-    _check_owner(name, description.get("owner"), owner)
-    try:
-        return _Reader(arrays, problem).decode(description.get("content"))
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
-        raise DataError(f"{name}: content: {type(error).__name__}: {error}") from None
+class Saved:
+    """A checkpoint of the owner, read and compared; its parts are rebuilt when asked for."""
+
+    def __init__(self, path: str | os.PathLike[str], owner: dict[str, Any]):
+        self._name = os.fspath(path)
+        self._description, self._arrays = container.read(path)
+        found, version = self._description.get("format"), self._description.get("version")
+        if found != FORMAT:
+            raise DataError(f"{self._name}: not a checkpoint but {str(found)[:40]!r}")
+        if version != VERSION:
+            words = f"version {str(version)[:20]} of the checkpoint format; readable: {VERSION}"
+            raise DataError(f"{self._name}: {words}")
+        _check_owner(self._name, self._description.get("owner"), owner)
+        solved = self._description.get("solved")
+        if not isinstance(solved, list):
+            raise DataError(f"{self._name}: solved: expected a list")
+        self._solved = solved
+
+    @property
+    def n_solved(self) -> int:
+        return len(self._solved)
+
+    def solved(self, k: int, problem: Problem) -> Solved:
+        """The run of problem k, which was solved."""
+        return self._decoded(self._solved[k], problem, Solved)
+
+    def current(self, problem: Problem) -> driver.Snapshot:
+        """The run of the first problem that was not."""
+        return self._decoded(self._description.get("current"), problem, driver.Snapshot)
+
+    def _decoded(self, tree: Any, problem: Problem, expected: type) -> Any:
+        try:
+            value = _Reader(self._arrays, problem).decode(tree)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+            words = f"content: {type(error).__name__}: {error}"
+            raise DataError(f"{self._name}: {words}") from None
+        if type(value) is not expected:
+            raise DataError(f"{self._name}: content: expected {expected.__name__}")
+        return value
 
 
 def _check_owner(name: str, found: Any, owner: dict[str, Any]) -> None:
@@ -121,14 +165,17 @@ class _Reader:
     """JSON to trees; arrays are copies that a solver may write."""
 
     def __init__(self, arrays: dict[str, np.ndarray], problem: Problem):
-        self.problem = problem
-        self.arrays = {name: array.copy() for name, array in arrays.items()}
+        self.problem, self._stored = problem, arrays
+        self.arrays: dict[str, np.ndarray] = {}
 
     def decode(self, tree: Any) -> Any:
         if tree is None or isinstance(tree, bool | int | str):
             return tree
         if "array" in tree:
-            return self.arrays[tree["array"]]
+            name = tree["array"]
+            if name not in self.arrays:
+                self.arrays[name] = self._stored[name].copy()
+            return self.arrays[name]
         if "float" in tree:
             return float.fromhex(tree["float"])
         if "dtype" in tree:

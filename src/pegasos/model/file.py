@@ -20,6 +20,7 @@ from pegasos.model.linear import CLASS_TYPES, LinearModel, check
 FORMAT, VERSION = "pegasos-model", 1
 _REQUIRED = ["classes", "kind"]
 _KNOWN = {*_REQUIRED, "names", "parameters", "fit", "reading"}
+_MAX_TEXT = 1 << 26  # characters of an array of class names: their number times the longest
 _PYTHON = {"int": int, "float": float, "str": str, "bool": bool}
 
 
@@ -40,6 +41,7 @@ def save(path: str | os.PathLike[str], model: LinearModel) -> None:
         "fit": model.fit,
         "reading": model.reading,
     }
+    _classes(description["classes"])  # what is written can be read
     arrays = {"coef": model.coef, "intercept": model.intercept}
     if model.center is not None:
         arrays |= {"center_coef": model.center[0], "center_intercept": model.center[1]}
@@ -69,7 +71,7 @@ def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Linear
         version = str(description.get("version"))[:20]
         raise ValueError(f"version {version} of the model format; readable: {VERSION}")
     required = _typed(description, "required", list)
-    unknown = [str(name)[:40] for name in required if name not in _KNOWN]
+    unknown = [str(name)[:40] for name in required if str(name) not in _KNOWN]
     if unknown:
         raise ValueError(f"needs a newer pegasos: unknown field {unknown[0]!r}")
     names = description.get("names")
@@ -106,10 +108,12 @@ def _typed(description: dict[str, Any], key: str, kind: type) -> Any:
 
 def _classes(entry: dict[str, Any]) -> np.ndarray:
     kind, values = entry.get("type"), entry.get("values")
-    if kind not in _PYTHON or not isinstance(values, list):
+    if not isinstance(kind, str) or kind not in _PYTHON or not isinstance(values, list):
         raise ValueError(f"classes: type {str(kind)[:20]!r}, expected one of {', '.join(_PYTHON)}")
     if not all(type(value) is _PYTHON[kind] for value in values):
         raise ValueError(f"classes: a value that is not of type {kind}")
+    if kind == "str" and len(values) * max(map(len, values), default=0) > _MAX_TEXT:
+        raise ValueError(f"classes: names too long for an array of {_MAX_TEXT} characters")
     try:
         return np.array(values, dtype=np.int64 if kind == "int" else _PYTHON[kind])
     except OverflowError:

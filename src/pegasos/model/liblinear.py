@@ -106,11 +106,11 @@ def _model(name: str, head: dict[str, list[str]], lines: list[bytes], first: int
     kind, loss = _LOSS[solver]
     labels = np.array([_whole(word, "label") for word in head["label"]], dtype=np.int64)
     K, d = _whole(head["nr_class"][0], "nr_class"), _whole(head["nr_feature"][0], "nr_feature")
-    bias = float(head["bias"][0])
-    if K != len(labels) or K < 2 or d < 1 or not np.isfinite(bias):
+    bias = _real(head["bias"][0], "bias")
+    if K != len(labels) or K < 2 or d < 1:
         raise ValueError(f"nr_class {K}, {len(labels)} labels, nr_feature {d}: they do not agree")
     while lines and not lines[-1].strip():
-        lines = lines[:-1]
+        lines.pop()
     rows = d + (bias >= 0)
     if len(lines) != rows:
         raise ValueError(f"{len(lines)} lines of weights, expected {rows}")
@@ -135,6 +135,16 @@ def _whole(word: str, what: str) -> int:
     if not word.lstrip("-").isdecimal() or len(word) > 18:
         raise ValueError(f"{what}: {word[:40]!r} is not a whole number")
     return int(word)
+
+
+def _real(word: str, what: str) -> float:
+    try:
+        value = float(word.replace("_", "?"))
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise ValueError(f"{what}: {word[:40]!r} is not a finite number")
+    return value
 
 
 def _weights(name: str, number: int, line: bytes, n: int) -> list[float]:

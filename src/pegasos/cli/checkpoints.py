@@ -1,0 +1,90 @@
+"""Keeping a fit in a file while it runs, and bringing a fit back to it."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pegasos import __version__
+from pegasos.data.errors import DataError
+from pegasos.estimators.one_vs_all import Task
+from pegasos.model import checkpoint
+from pegasos.solvers.driver import Driver, Run
+
+
+class Checkpoints:
+    """The checkpoint of a fit: read when it begins, written every so many seconds.
+
+    With path None nothing is kept.
+    """
+
+    def __init__(self, path: Path | None, every: float):
+        self.path, self.every = path, every
+        self.resumed = False
+        self._solved: list[checkpoint.Solved] = []
+        self._last = time.monotonic()
+        self._saved: checkpoint.Saved | None = None
+        self._owner: dict[str, Any] = {}
+
+    def begin(self, task: Task, k: int, driver: Driver) -> Run | None:
+        """The run of problem k if the file has it; its driver goes on from there if it began."""
+        if self.path is None:
+            return None
+        if k == 0:
+            self._open(self.path, task)
+        if self._saved is None or k > self._saved.n_solved:
+            return None
+        if k == self._saved.n_solved:
+            driver.restore(self._saved.current(driver.problem))
+            return None
+        one = self._saved.solved(k, driver.problem)
+        self._solved.append(one)
+        return Run(one.best, list(one.history), one.stop_reason, one.state)
+
+    def _open(self, path: Path, task: Task) -> None:
+        self._owner = owner_of(task)
+        if path.exists():
+            self._saved = checkpoint.Saved(path, self._owner)
+            if self._saved.n_solved >= len(task.targets):
+                raise DataError(f"{path}: solved: more problems than there are")
+            self.resumed = True
+
+    def step(self, driver: Driver, now: bool) -> None:
+        """Save if it is time, or `now`."""
+        if self.path is None or not (now or time.monotonic() - self._last >= self.every):
+            return
+        checkpoint.save(self.path, self._owner, self._solved, driver.snapshot())
+        self._last = time.monotonic()
+
+    def end(self, run: Run) -> None:
+        """A problem is solved."""
+        kept = checkpoint.Finished(run.state.epoch, getattr(run.state, "choice", None))
+        history = tuple(run.history)
+        self._solved.append(checkpoint.Solved(run.best, history, run.stop_reason, kept))
+
+    def done(self) -> None:
+        """The model is safe: the checkpoint has served."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def owner_of(task: Task) -> dict[str, Any]:
+    """What a checkpoint belongs to: the data, the settings that shape the run, the version."""
+    parts = {**task.rows._asdict(), "label": task.label, "weights": task.c, "center": task.centers}
+    arrays = {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
+    return {
+        "version": __version__,
+        "rows": len(task.label),
+        "data": {
+            name: zlib.crc32(np.ascontiguousarray(array).data) for name, array in arrays.items()
+        },
+        "loss": repr(task.loss),
+        "intercept": [float(task.rows.bias), bool(task.free)],
+        "solver": task.solver,
+        "tol": float(task.stop.tol),
+        "seed": task.seed,
+    }

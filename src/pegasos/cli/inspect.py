@@ -1,0 +1,86 @@
+"""`pegasos inspect`: what is in a model file."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated, Any
+
+import typer
+
+from pegasos.cli import options as opt
+from pegasos.cli.console import say
+
+
+def inspect(
+    model: opt.ModelFile,
+    top: Annotated[int, typer.Option(min=0, help="Weights shown for each problem.")] = 5,
+    json_: opt.Json = False,
+) -> None:
+    """Say what MODEL is: its kind, classes, parameters, proof and largest weights."""
+    from pegasos.model import file as model_file
+
+    loaded = model_file.load(model)
+    facts = _facts(loaded, top)
+    if json_:
+        typer.echo(json.dumps(facts))
+    else:
+        _report(str(model), facts)
+
+
+def _facts(model: Any, top: int) -> dict[str, Any]:
+    import numpy as np
+
+    proofs = [[float.fromhex(value) for value in pair] for pair in model.fit.get("certificate", [])]
+    return {
+        "kind": model.kind,
+        "classes": model.classes.tolist(),
+        "features": model.n_features,
+        "nonzero": int(np.count_nonzero(model.coef)),
+        "parameters": model.parameters,
+        "objective": [primal for primal, _ in proofs],
+        "bound": [dual for _, dual in proofs],
+        "stop": model.fit.get("stop_reason", []),
+        "solver": model.fit.get("solver", []),
+        "intercept": model.intercept.tolist(),
+        "weights": [_largest(model, k, top) for k in range(len(model.coef))],
+    }
+
+
+def _largest(model: Any, k: int, top: int) -> list[list[Any]]:
+    import numpy as np
+
+    first = 0 if model.reading.get("zero_based") else 1
+    order = np.argsort(-np.abs(model.coef[k]), kind="stable")[:top]
+    names = model.names
+    return [[names[j] if names else j + first, float(model.coef[k, j])] for j in order.tolist()]
+
+
+def _report(path: str, facts: dict[str, Any]) -> None:
+    classes = ", ".join(str(name) for name in facts["classes"][:8])
+    more = f", … ({len(facts['classes'])})" if len(facts["classes"]) > 8 else ""
+    say(f"{path}: {facts['kind']}, {facts['features']:,} features, classes {classes}{more}")
+    changed = {k: v for k, v in facts["parameters"].items() if v is not None}
+    say("parameters  " + ", ".join(f"{name}={_shown(value)}" for name, value in changed.items()))
+    for k, weights in enumerate(facts["weights"][:20]):
+        positive = facts["classes"][1] if len(facts["classes"]) == 2 else facts["classes"][k]
+        listed = ", ".join(f"{name}: {weight:.4g}" for name, weight in weights)
+        say(f"for class {positive}: intercept {facts['intercept'][k]:.4g}; largest {listed}")
+        if k < len(facts["objective"]):
+            say(f"  {_proof(facts['objective'][k], facts['bound'][k])}")
+
+
+def _proof(primal: float, dual: float) -> str:
+    gap = (primal - dual) / abs(primal) if primal else math.inf
+    return (
+        f"objective {primal:.6g}, the best possible is at least {dual:.6g}: "
+        f"proven within {100 * gap:.2g} %"
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict) and "loss" in value:
+        return f"{value['loss']}({', '.join(str(field) for field in value['fields'])})"
+    if isinstance(value, dict):
+        return str(dict(value.get("items", [])))
+    return str(value)

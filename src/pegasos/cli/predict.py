@@ -1,0 +1,86 @@
+"""`pegasos predict`: a model and a data file in, labels out."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import IO, Annotated, Any
+
+import typer
+
+from pegasos.cli import options as opt
+from pegasos.cli.data import Reading, refuse_same
+
+
+def predict(
+    model: opt.ModelFile,
+    file: opt.DataFile,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="Where the labels go; - is standard output.")
+    ] = "-",
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Add the score of each problem to the label.")
+    ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities", help="Add the probability of each class (logistic models)."
+        ),
+    ] = False,
+    unlabelled: Annotated[
+        bool, typer.Option("--unlabelled", help="The lines of LIBSVM text begin with no label.")
+    ] = False,
+    label: opt.Label = None,
+    header: opt.Header = True,
+    zero_based: opt.ZeroBased = None,
+    float64: opt.Float64 = False,
+    sum_duplicates: opt.SumDuplicates = False,
+    threads: opt.Threads = None,
+) -> None:
+    """Predict the class of each row of FILE: one line per row, in order, in bounded memory.
+
+    Features that the model has never seen are ignored, and counted in a note.
+    """
+    from pegasos.cli import apply
+    from pegasos.data.atomic import check_writable
+    from pegasos.model import file as model_file
+
+    if output != "-":
+        refuse_same(output, model, file)
+        check_writable(output)
+    loaded = model_file.load(model)
+    if probabilities and loaded.kind != "LogisticRegression":
+        raise ValueError(f"{model}: a {loaded.kind} has no probabilities; train --loss logistic")
+    reading = Reading(label, header, False, float64, sum_duplicates, threads=threads)
+    reading = apply.reading_for(loaded, reading, zero_based)
+    names = [str(name).encode() for name in loaded.classes.tolist()]
+    with _opened(output) as out:
+        for block in apply.scored(loaded, file, reading, not unlabelled):
+            columns: list[Any] = [[names[k] for k in apply.chosen(block.scores).tolist()]]
+            if scores:
+                columns += _texts(block.scores)
+            if probabilities:
+                columns += _texts(apply.probabilities(block.scores))
+            lines = columns[0] if len(columns) == 1 else map(b" ".join, zip(*columns, strict=True))
+            out.write(b"\n".join(lines) + b"\n")
+
+
+def _texts(numbers: Any) -> list[list[bytes]]:
+    """Columns of numbers as text that reads back to the same bits."""
+    return [[repr(value).encode() for value in column] for column in numbers.T.tolist()]
+
+
+@contextlib.contextmanager
+def _opened(output: str) -> Iterator[IO[bytes]]:
+    """A file that appears when it is whole, or standard output."""
+    from pegasos.data.atomic import replacing
+
+    if output != "-":
+        with replacing(output) as file:
+            yield file
+        return
+    if sys.stdout is None:
+        raise OSError("standard output is closed: name an output with -o")
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
