@@ -1,16 +1,16 @@
-"""python -m benchmarks [speed | certify | startup | all] [--sets a9a,imdb] [--C 0.1,1]"""
+"""python -m benchmarks [speed | certify | startup | files | all] [--sets a9a,imdb] [--C 0.1,1]"""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import certify, speed, startup
+from benchmarks import certify, files, speed, startup
 from benchmarks.datasets import TALL, TEXT
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="?", default="speed", help="speed, certify, startup or all")
+    parser.add_argument("what", nargs="?", default="speed", help="speed, certify, startup, files or all")
     parser.add_argument("--sets", help="comma-separated data sets")
     parser.add_argument("--C", help="comma-separated values of C")
     parser.add_argument("--alone", action="store_true", help="certify without LIBLINEAR")
@@ -23,6 +23,8 @@ def main() -> None:
         certify.run(sets or TALL, Cs or (0.01, 1.0, 100.0), given.alone)
     if given.what in ("startup", "all"):
         startup.run()
+    if given.what in ("files", "all"):
+        files.run()
 
 
 if __name__ == "__main__":

@@ -55,6 +55,12 @@ def is_hot(function: Function) -> bool:
     return "hot" in names
 
 
+def is_command(path: str, name: str) -> bool:
+    """Whether a function is the command that its file in cli/ is named after: its arguments are
+    the options of the command line."""
+    return path == f"cli/{name}.py"
+
+
 def file_lines(path: str, source: str) -> Iterator[str]:
     n = len(source.splitlines())
     if n > FILE_LINES:
@@ -64,6 +70,8 @@ def file_lines(path: str, source: str) -> Iterator[str]:
 def function_lines(path: str, source: str) -> Iterator[str]:
     for name, function in functions(ast.parse(source)):
         n, most = n_lines(function), HOT_LINES if is_hot(function) else FUNCTION_LINES
+        if is_command(path, name):
+            n -= function.body[0].lineno - function.lineno  # its options
         if n > most:
             yield f"{path}:{function.lineno}: {name} has {n} lines, at most {most}"
 
@@ -72,6 +80,8 @@ def arguments(path: str, source: str) -> Iterator[str]:
     for name, function in functions(ast.parse(source)):
         if path.startswith("estimators/") and function.name == "__init__":
             continue  # the parameters of scikit-learn live there
+        if is_command(path, name):
+            continue
         n = n_arguments(function)
         if n > ARGUMENTS:
             yield f"{path}:{function.lineno}: {name} has {n} arguments, at most {ARGUMENTS}"

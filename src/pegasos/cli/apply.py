@@ -73,12 +73,13 @@ def _piece(model: LinearModel, piece: Piece, path: str, beyond: list[int]) -> Sc
 
 
 def _from_table(model: LinearModel, path: str, reading: Reading) -> Iterator[Scored]:
-    from pegasos.data.tables import read_batches
+    from pegasos.data.tables import read_batches, read_names
 
     dtype = np.dtype(np.float64 if reading.float64 else np.float32)
-    tables = read_batches(
-        path, label=reading.label, dtype=dtype, header=reading.header, wanted=model.names
-    )
+    label, usual = reading.label, model.reading.get("label")
+    if label is None and usual in read_names(path, header=reading.header):
+        label = usual
+    tables = read_batches(path, label=label, dtype=dtype, header=reading.header, wanted=model.names)
     for table in tables:
         if table.X.shape[1] != model.n_features:
             raise DataError(
@@ -108,5 +109,4 @@ def probabilities(scores: np.ndarray) -> np.ndarray:
 def reading_for(model: LinearModel, reading: Reading, zero_based: bool | None) -> Reading:
     """The reading of a file to predict: as in training, where nothing else is said."""
     first = bool(model.reading.get("zero_based", False))
-    label = reading.label or model.reading.get("label")
-    return reading._replace(zero_based=first if zero_based is None else zero_based, label=label)
+    return reading._replace(zero_based=first if zero_based is None else zero_based)

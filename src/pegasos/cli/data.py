@@ -43,11 +43,14 @@ def read(path: str, reading: Reading) -> Data:
 
     from pegasos.data import store
     from pegasos.data.files import dialect_of, matrix, read_svmlight
+    from pegasos.data.tables import whole
 
     dtype = np.dtype(np.float64 if reading.float64 else np.float32)
     if is_table(path):
         from pegasos.data.tables import read_table
 
+        if reading.label is None:
+            raise DataError(f"{path}: name the column of the labels with --label")
         table = read_table(path, label=reading.label, dtype=dtype, header=reading.header)
         return Data(table.X, table.y, table.names)
     if store.is_store(path):
@@ -57,16 +60,6 @@ def read(path: str, reading: Reading) -> Data:
     dialect = dialect_of(dtype, reading.zero_based, reading.max_features, duplicates)
     data = read_svmlight(path, dialect, dtype, reading.cache, reading.threads)
     return Data(matrix(data), whole(data.labels), None)
-
-
-def whole(labels: Any) -> Any:
-    """Labels as whole numbers where they are."""
-    import numpy as np
-
-    rounded = np.rint(labels)
-    if np.array_equal(rounded, labels) and np.abs(rounded).max(initial=0) < 2**62:
-        return rounded.astype(np.int64)
-    return np.array(labels)
 
 
 def check_classes(name: str, y: Any) -> None:

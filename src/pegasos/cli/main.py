@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 import pegasos
-from pegasos.cli import demo, evaluate, inspect, predict, train, warmup
+from pegasos.cli import convert, demo, evaluate, inspect, predict, train, warmup
 from pegasos.cli.console import show_warnings
 from pegasos.cli.stop import Terminated, hear_signals
 
@@ -31,9 +31,11 @@ class OneLineErrors(TyperGroup):
         try:
             code = super().main(args, *rest, **options)
             message = "interrupted" if code == 130 else ""
-        except BrokenPipeError:
+        except SystemExit as ended:
+            if not isinstance(ended.__context__, BrokenPipeError):
+                raise
             _forget_output()
-            code, message = 141, ""
+            code, message = 141, ""  # as if SIGPIPE had ended it
         except Terminated as ended:
             code, message = ended.code, str(ended)
         except Exception as error:
@@ -98,7 +100,7 @@ def root(
 
 for command in (
     *(train.train, predict.predict, evaluate.evaluate, inspect.inspect),
-    *(warmup.warmup, demo.demo),
+    *(convert.convert, warmup.warmup, demo.demo),
 ):
     app.command()(command)
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Iterator
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -43,7 +40,7 @@ def predict(
     Features that the model has never seen are ignored, and counted in a note.
     """
     from pegasos.cli import apply
-    from pegasos.data.atomic import check_writable
+    from pegasos.data.atomic import check_writable, writing
     from pegasos.model import file as model_file
 
     if output != "-":
@@ -55,7 +52,7 @@ def predict(
     reading = Reading(label, header, False, float64, sum_duplicates, threads=threads)
     reading = apply.reading_for(loaded, reading, zero_based)
     names = [str(name).encode() for name in loaded.classes.tolist()]
-    with _opened(output) as out:
+    with writing(output) as out:
         for block in apply.scored(loaded, file, reading, not unlabelled):
             columns: list[Any] = [[names[k] for k in apply.chosen(block.scores).tolist()]]
             if scores:
@@ -69,18 +66,3 @@ def predict(
 def _texts(numbers: Any) -> list[list[bytes]]:
     """Columns of numbers as text that reads back to the same bits."""
     return [[repr(value).encode() for value in column] for column in numbers.T.tolist()]
-
-
-@contextlib.contextmanager
-def _opened(output: str) -> Iterator[IO[bytes]]:
-    """A file that appears when it is whole, or standard output."""
-    from pegasos.data.atomic import replacing
-
-    if output != "-":
-        with replacing(output) as file:
-            yield file
-        return
-    if sys.stdout is None:
-        raise OSError("standard output is closed: name an output with -o")
-    yield sys.stdout.buffer
-    sys.stdout.buffer.flush()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,19 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             os.unlink(temporary)
         raise
     _sync_directory(place.parent)
+
+
+@contextlib.contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file as `replacing` gives it, or standard output for "-"."""
+    if os.fspath(path) != "-":
+        with replacing(path) as file:
+            yield file
+        return
+    if sys.stdout is None:
+        raise OSError("standard output is closed: name a file")
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
 
 
 @contextlib.contextmanager

@@ -35,6 +35,7 @@ _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U64": "<u8",
 _NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
 _MAX_HEADER = 100_000_000
 _MAX_ARRAYS = 1000
+_MAX_VALUES = 2_000_000  # of JSON: a second's work, and memory to match
 _SEAL = 32
 
 
@@ -60,6 +61,8 @@ def write(
         place = end
     header["seal"] = _entry("U8", (_SEAL,), place, place + _SEAL)
     head = json.dumps(header, separators=(",", ":")).encode()
+    if len(head) > _MAX_HEADER or _values(head.decode()) > _MAX_VALUES:
+        raise ValueError("too many names or words for the header of a file")
     head += b" " * (-len(head) % 64)  # arrays begin where the processor likes it
     front = len(head).to_bytes(8, "little") + head
     file.write(front)
@@ -159,7 +162,7 @@ def _places(header: dict[str, Any], size: int) -> dict[str, _Place]:
         raise DataError(f"header: {len(header)} arrays, more than {_MAX_ARRAYS}")
     places = {name: _place(name, entry) for name, entry in header.items()}
     at = 0
-    for name, place in sorted(places.items(), key=lambda item: item[1].start):
+    for name, place in sorted(places.items(), key=lambda item: item[1][2:]):
         if place.start != at:
             raise DataError(f"array {name[:80]!r}: begins at byte {place.start}, expected {at}")
         at = place.end
@@ -203,8 +206,11 @@ def _view(data: memoryview, place: _Place) -> np.ndarray:
 def _check_sums(sums: Any, arrays: dict[str, np.ndarray]) -> None:
     if not isinstance(sums, dict) or set(sums) != set(arrays):
         raise DataError("description: a checksum per array is missing")
-    with ThreadPoolExecutor(available()) as pool:
-        found = list(pool.map(_crc, arrays.values()))
+    if sum(array.nbytes for array in arrays.values()) < 1 << 20:  # not worth a thread
+        found = [_crc(array) for array in arrays.values()]
+    else:
+        with ThreadPoolExecutor(available()) as pool:
+            found = list(pool.map(_crc, arrays.values()))
     for (name, _), crc in zip(arrays.items(), found, strict=True):
         if sums[name] != crc:
             raise DataError(f"array {name[:80]!r}: damaged (its checksum does not agree)")
@@ -214,12 +220,19 @@ def _crc(array: np.ndarray) -> int:
     return zlib.crc32(_bytes(array))
 
 
+def _values(text: str) -> int:
+    """At least as many as there are values in JSON."""
+    return 1 + sum(text.count(mark) for mark in ",[{")
+
+
 def _json(raw: bytes | str, where: str) -> Any:
     def no_constant(name: str) -> Any:
         raise DataError(f"{where}: {name} is not JSON")
 
     try:
         text = raw if isinstance(raw, str) else raw.decode("utf-8")
+        if _values(text) > _MAX_VALUES:
+            raise DataError(f"{where}: more than {_MAX_VALUES} values")
         return json.loads(text, object_pairs_hook=_unique, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         if isinstance(error, DataError):

@@ -10,6 +10,7 @@ bad one is said by `explain`, which reads it again, slow and exact.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections import deque
@@ -42,6 +43,7 @@ class Form(NamedTuple):
 class Csv(Text):
     """A CSV file, opened: the names of its columns, and its rows in pieces."""
 
+    kind = "CSV text"
     texts_may_be_numbers = True
 
     def __init__(self, path: str | os.PathLike[str], header: bool = True):
@@ -49,6 +51,7 @@ class Csv(Text):
         stem = re.sub(r"\.(gz|bz2|xz)$", "", str(path).lower())
         self.delimiter = "\t" if stem.endswith(".tsv") else ","
         self._header = header
+        self._taken = self._given = 0  # bytes
         try:
             self._blocks = super().__iter__()
             self.names = self._read_names()
@@ -56,11 +59,8 @@ class Csv(Text):
             self.__exit__()
             raise
 
-    def _decompressed(self) -> Any:
-        try:
-            return super()._decompressed()
-        except DataError as error:
-            raise DataError(str(error).replace("LIBSVM text", "CSV text", 1)) from None
+    def __enter__(self) -> Csv:
+        return self
 
     def _read_names(self) -> list[str]:
         block = next(self._blocks, None)
@@ -75,8 +75,8 @@ class Csv(Text):
         if not self._header:
             return [f"f{j}" for j in range(len(fields))]
         if all(_NUMBER.fullmatch(field.strip()) for field in fields):
-            shown = excerpt(line.strip())
-            raise DataError(f"{self.name}: the header {shown} is all numbers; is there none?")
+            words = f"the header {excerpt(line.strip())} is all numbers; if it is a row"
+            raise DataError(f"{self.name}: {words}, say so: header=False, or --no-header")
         return [field.decode() for field in fields]
 
     def _first_fields(self, line: bytes) -> list[bytes]:
@@ -85,7 +85,7 @@ class Csv(Text):
         fields = [] if words else split(line, self.delimiter.encode())
         if words or isinstance(fields, str):
             raise DataError(f"{self.name}: {what}: {words or fields}")
-        if len(fields) == 1:
+        if len(fields) == 1 and b'"' not in line:
             for other, called in _DELIMITERS.items():
                 if other != self.delimiter and other.encode() in fields[0]:
                     ours = _DELIMITERS[self.delimiter]
@@ -99,13 +99,15 @@ class Csv(Text):
         rows = 0
 
         def blocks() -> Iterator[Block]:
-            yield self._first
-            yield from self._blocks
+            for block in itertools.chain([self._first], self._blocks):
+                self._taken += block.size
+                yield block
 
         for block, piece in in_order(blocks(), parser(form)):
             if piece is None:
                 raise explain(self.name, block, rows, form)
             rows += len(piece.X)
+            self._given += block.size
             self.reuse(block)
             if len(piece.X):
                 yield piece
@@ -113,9 +115,9 @@ class Csv(Text):
             raise DataError(f"{self.name}: no rows below the header {listed(columns.names)}")
 
     def share(self) -> float:
-        """The part of the file that was read so far; 0 if unknown."""
+        """The part of the file that the pieces so far came from; 0 if unknown."""
         done, size = self.progress()
-        return done / size if size else 0.0
+        return done / size * self._given / self._taken if size and self._taken else 0.0
 
 
 def in_order(
@@ -161,9 +163,7 @@ def parser(form: Form) -> Callable[[Block], Piece | None]:
             return Piece(np.empty((0, len(features)), form.dtype), None)
         if not sound(block, ord(form.delimiter)):
             return None
-        reading = csv.ReadOptions(
-            use_threads=False, block_size=block.size + 1, column_names=keys
-        )
+        reading = csv.ReadOptions(use_threads=False, block_size=block.size + 1, column_names=keys)
         try:
             source = pa.BufferReader(pa.py_buffer(memoryview(block.data)[: block.size]))
             table = csv.read_csv(source, reading, parsing, converting).combine_chunks()
@@ -216,8 +216,8 @@ def sound(block: Block, delimiter: int) -> bool:
 def explain(name: str, block: Block, rows: int, form: Form) -> Exception:
     """The error for the first bad row of a block that follows on so many rows."""
     row = rows
-    for line in block.data[: block.size].removesuffix(b"\n").split(b"\n"):
-        line = bytes(line).removesuffix(b"\r")
+    for line in bytes(block.data[: block.size]).removesuffix(b"\n").split(b"\n"):
+        line = line.removesuffix(b"\r")
         if not line and len(form.columns.names) > 1:
             continue
         row += 1
@@ -287,7 +287,8 @@ def split(line: bytes, delimiter: bytes) -> list[bytes] | str:
         return line.split(delimiter)
     end = re.escape(delimiter)
     field = re.compile(rb'(?:"([^"]*(?:""[^"]*)*)"|([^"' + end + rb"]*))(?=" + end + rb"|$)")
-    fields, at = [], 0
+    fields: list[bytes] = []
+    at = 0
     while at <= len(line):
         found = field.match(line, at)
         if found is None:

@@ -8,7 +8,7 @@
     blank  = 1*(SPACE | TAB)
 
 Lines end with LF or CRLF. A number must be finite, and in float32 if that is what is asked for.
-Values of a repeated index, if allowed, are summed in that type, in the order of the line.
+Values of a repeated index, if allowed, are summed in float64, in the order of the line.
 The fast reader accepts exactly the same lines; the tests hold the two against each other.
 """
 
@@ -61,20 +61,15 @@ def parse_line(line: bytes, dialect: Dialect) -> tuple[float, dict[int, float]] 
         if text.startswith(b"qid:"):
             continue
         index, value = _field(text, column, number, dialect)
-        shown = index + dialect.first
         if index in entries and not dialect.add:
+            shown = index + dialect.first
             raise LineError(column, number, f"index {shown} occurs twice in this line")
-        entries[index] = _sum(entries[index], value, dialect) if index in entries else value
-        if not abs(entries[index]) < dialect.limit:
-            raise LineError(column, number, f"the values of index {shown} overflow")
+        entries[index] = entries[index] + value if index in entries else value
+    for index, total in entries.items():
+        if not abs(total) < dialect.limit:
+            words = f"the values of index {index + dialect.first} overflow"
+            raise LineError(texts[-1][1], len(texts), words)
     return label, entries
-
-
-def _sum(a: float, b: float, dialect: Dialect) -> float:
-    """a + b, each rounded to the type of the values first."""
-    if dialect.limit == FLOAT32_LIMIT:
-        return ctypes.c_float(a).value + ctypes.c_float(b).value
-    return a + b
 
 
 def _label(text: bytes, column: int, dialect: Dialect) -> float:
@@ -107,7 +102,10 @@ def _field(text: bytes, column: int, number: int, dialect: Dialect) -> tuple[int
     if not _NUMBER.fullmatch(parts[1]):
         words = f"the value {excerpt(parts[1])} is not a finite decimal number{_hint(parts[1])}"
         raise LineError(at, number, words)
-    return index - dialect.first, _finite(parts[1], at, number, dialect)
+    value = _finite(parts[1], at, number, dialect)
+    if dialect.limit == FLOAT32_LIMIT:
+        value = ctypes.c_float(value).value
+    return index - dialect.first, value
 
 
 def _finite(text: bytes, column: int, number: int, dialect: Dialect) -> float:

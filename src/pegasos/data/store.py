@@ -53,7 +53,8 @@ def _checked(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Csr:
     if description.get("format") != FORMAT:
         raise DataError(f"not a data file but {str(description.get('format'))[:40]!r}")
     if description["version"] != VERSION:
-        raise DataError(f"version {description['version']} of the format; readable: {VERSION}")
+        version = str(description["version"])[:20]
+        raise DataError(f"version {version!r} of the format; readable: {VERSION}")
     labels, starts, columns, values = (
         arrays[name] for name in ("labels", "starts", "columns", "values")
     )

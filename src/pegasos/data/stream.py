@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import contextlib
 import gzip
+import io
 import lzma
 import os
 import sys
@@ -48,7 +49,12 @@ def name_of(path: str | os.PathLike[str]) -> str:
 
 
 class Text:
-    """A text file (`-` for standard input), opened; iterating gives its blocks."""
+    """A text file (`-` for standard input), opened; iterating gives its blocks.
+
+    `kind` is what it should be, for messages.
+    """
+
+    kind = "LIBSVM text"
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path, self.name = path, name_of(path)
@@ -69,17 +75,18 @@ class Text:
         self._raw.close()
 
     def _decompressed(self) -> IO[bytes]:
-        start = self._peek(8)
+        start = self._raw.read(8)
+        if self._before is not None:
+            self._raw.seek(0)
+        else:
+            self._raw = io.BufferedReader(_Joined(start, self._raw))
         for magic, what in _FOREIGN.items():
             if start.startswith(magic):
-                raise DataError(f"{self.name}: not LIBSVM text but {what}")
+                raise DataError(f"{self.name}: not {self.kind} but {what}")
         for magic, opener in _OPENERS.items():
             if start.startswith(magic):
                 return opener(self._raw, "rb")  # type: ignore[operator]
         return self._raw
-
-    def _peek(self, n: int) -> bytes:
-        return self._raw.peek(n)[:n]  # type: ignore[attr-defined]
 
     def progress(self) -> tuple[int, int]:
         """Bytes of the file (as stored) read so far, and its size; (0, 0) for a pipe."""
@@ -150,6 +157,22 @@ class Text:
     def _check_unchanged(self) -> None:
         if self._before is not None and self._before != _state(self._raw):
             raise ReadError(f"{self.name}: changed while it was read; try again")
+
+
+class _Joined(io.RawIOBase):
+    """Bytes that were read from a pipe, and the rest of it."""
+
+    def __init__(self, start: bytes, rest: IO[bytes]):
+        self._start, self._rest = start, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, view: Any) -> int:
+        start = self._start[: len(view)] or self._rest.read1(len(view))  # type: ignore[attr-defined]
+        self._start = self._start[len(view) :]
+        view[: len(start)] = start
+        return len(start)
 
 
 def _open(path: Path) -> IO[bytes]:

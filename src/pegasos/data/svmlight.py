@@ -119,6 +119,7 @@ def parse_block(block: Block, dialect: Dialect, dtype: Any) -> Piece | Bad:
         if n_slow <= len(slow):
             break
         slow = np.empty((n_slow, 3), dtype=np.int64)
+    entries = int(space.starts[rows])  # without those of a bad line
     if rows < lines or entries < fields:
         space = Space(
             space.labels[:rows].copy(),
@@ -166,12 +167,14 @@ def _sorted(space: Space, dialect: Dialect) -> tuple[Space, int]:
         return space._replace(columns=columns, values=values), rows
     if not dialect.add:
         return space, int(owner[np.argmax(again)])
-    sums = np.add.reduceat(values, np.flatnonzero(~again), dtype=np.float64)
+    sums = values[~again].astype(np.float64)
+    np.add.at(sums, (np.cumsum(~again) - 1)[again], values[again])  # in order, not pairwise
     owner, columns = owner[~again], columns[~again]
     starts = np.searchsorted(owner, np.arange(rows + 1))
     over = np.abs(sums) >= dialect.limit
     double = int(owner[np.argmax(over)]) if over.any() else rows
-    return Space(space.labels, starts, columns, sums.astype(values.dtype)), double
+    with np.errstate(over="ignore"):
+        return Space(space.labels, starts, columns, sums.astype(values.dtype)), double
 
 
 def _start_of(data: bytearray, row: int) -> int:

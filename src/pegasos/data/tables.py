@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.data.columns import Columns, Piece, choose, listed
+from pegasos.data.columns import Columns, choose, listed
 from pegasos.data.csvtext import Csv
 from pegasos.data.errors import DataError, excerpt
-from pegasos.data.parquet import Parquet
+from pegasos.data.parquet import Parquet, is_number
 
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _WHOLE = r"^[+-]?[0-9]+$"
@@ -93,10 +93,10 @@ def read_batches(
         names = [columns.names[j] for j in columns.features]
         labels = Labels(source.name, columns, source.texts_may_be_numbers)
         for piece in source.pieces(columns, _checked(dtype)):
+            y = None if piece.labels is None else labels.of([piece.labels])
             for i in range(0, len(piece.X), batch_rows):
                 part = slice(i, i + batch_rows)
-                y = None if piece.labels is None else labels.of([piece.labels[part]])
-                yield Table(piece.X[part], y, names)
+                yield Table(piece.X[part], None if y is None else y[part], names)
 
 
 def read_names(path: str | os.PathLike[str], *, header: bool = True) -> list[str]:
@@ -119,7 +119,7 @@ def _checked(dtype: Any) -> np.dtype:
 def gather(source: Csv | Parquet, columns: Columns, dtype: np.dtype) -> tuple[np.ndarray, list]:
     """All features in one array, and the labels of the pieces; the pieces are dropped on the way.
 
-    The first piece and its share of the file tell how much room to ask for. Memory that is asked
+    The share of the file that they came from tells how much room to ask for. Memory that is asked
     for but not filled costs nothing.
     """
     X = np.empty((0, len(columns.features)), dtype=dtype)
@@ -137,9 +137,9 @@ def gather(source: Csv | Parquet, columns: Columns, dtype: np.dtype) -> tuple[np
 
 
 def _more_room(X: np.ndarray, rows: int, share: float) -> np.ndarray:
-    """The rows so far in an array for the whole file by their share, or for half as many more."""
-    factor = 1.1 / share if 0.0 < share < 1.0 else 1.0 if share == 1.0 else 2.0
-    room = np.empty((int(max(1.5 if share < 1.0 else 1.0, factor) * rows), X.shape[1]), X.dtype)
+    """The rows so far in an array for the whole file by its share, or for twice as many."""
+    factor = 1.1 / share if share else 2.0
+    room = np.empty((int(factor * rows) + 1, X.shape[1]), dtype=X.dtype)
     room[: len(X)] = X
     return room
 
@@ -157,10 +157,7 @@ class Labels:
         import pyarrow as pa
 
         column = pa.chunked_array(chunks)
-        if pa.types.is_dictionary(column.type) or not _is_plain_number(column.type):
-            y = self._from_texts(column)
-        else:
-            y = whole(_numpy(column))
+        y = whole(column.to_numpy()) if is_number(column.type) else self._from_texts(column)
         self._rows += len(y)
         return y
 
@@ -224,16 +221,6 @@ def whole(labels: np.ndarray) -> np.ndarray:
     if np.array_equal(rounded, values) and np.abs(rounded).max(initial=0.0) < 2.0**62:
         return rounded.astype(np.int64)
     return values
-
-
-def _is_plain_number(kind: Any) -> bool:
-    from pegasos.data.parquet import is_number
-
-    return is_number(kind)
-
-
-def _numpy(column: Any) -> np.ndarray:
-    return column.to_numpy()
 
 
 def _trimmed(texts: Any) -> Any:

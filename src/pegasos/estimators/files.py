@@ -64,8 +64,9 @@ def to_model(estimator: LinearClassifier, reading: dict[str, Any] | None = None)
     from sklearn.utils.validation import check_is_fitted
 
     kind = type(estimator).__name__
-    if kind not in _CLASSES:
-        raise TypeError(f"{kind} cannot be saved; expected {' or '.join(_CLASSES)}")
+    if type(estimator) is not _CLASSES.get(kind):  # scikit-learn has classes of the same names
+        found, known = f"{type(estimator).__module__}.{kind}", " or ".join(_CLASSES)
+        raise TypeError(f"{found} cannot be saved; expected {known} of pegasos")
     check_is_fitted(estimator)
     parameters = estimator.get_params(deep=False)
     center = parameters.pop("center")
@@ -96,9 +97,7 @@ def from_model(model: LinearModel) -> Any:
     estimator.classes_, estimator.n_features_in_ = model.classes, model.n_features
     if model.names is not None:
         estimator.feature_names_in_ = np.array(model.names, dtype=object)
-    for name, value in _attributes(model.fit).items():
-        one = isinstance(value, list) and len(value) == 1
-        setattr(estimator, name, value[0] if one else value)
+    estimator.__dict__.update(_attributes(model.fit, len(model.coef)))
     return estimator
 
 
@@ -123,22 +122,24 @@ def _floats(certificate: Certificate) -> Certificate:
     return Certificate(float(certificate.primal), float(certificate.dual))
 
 
-def _attributes(fit: dict[str, Any]) -> dict[str, Any]:
-    """Fitted attributes from the facts of a file; a ValueError if they are malformed."""
+def _attributes(fit: dict[str, Any], problems: int) -> dict[str, Any]:
+    """Fitted attributes from the facts of a file (all or none); a ValueError if malformed."""
+    if not fit:
+        return {}
     try:
-        found: dict[str, Any] = {}
-        if "certificate" in fit:
-            pairs = [(float.fromhex(p), float.fromhex(d)) for p, d in fit["certificate"]]
-            found["certificate_"] = [Certificate(p, d) for p, d in pairs]
-        if "stop_reason" in fit:
-            found["stop_reason_"] = [str(reason) for reason in fit["stop_reason"]]
-        if "solver" in fit:
-            found["solver_"] = [Choice(str(name), str(why)) for name, why in fit["solver"]]
-        if "n_iter" in fit:
-            found["n_iter_"] = int(fit["n_iter"])
-        return found
-    except (TypeError, ValueError, OverflowError) as error:
+        pairs = [(float.fromhex(p), float.fromhex(d)) for p, d in fit["certificate"]]
+        lists: dict[str, list[Any]] = {
+            "certificate_": [Certificate(p, d) for p, d in pairs],
+            "stop_reason_": [str(reason) for reason in fit["stop_reason"]],
+            "solver_": [Choice(str(name), str(why)) for name, why in fit["solver"]],
+        }
+        n_iter = int(fit["n_iter"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"fit: {str(error)[:100]}") from None
+    if any(len(values) != problems for values in lists.values()):
+        raise ValueError(f"fit: expected facts about {problems} problems")
+    one = {name: values[0] if problems == 1 else values for name, values in lists.items()}
+    return {**one, "n_iter_": n_iter}
 
 
 def _center(center: Any, estimator: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -30,7 +30,7 @@ def save(path: str | os.PathLike[str], model: LinearModel) -> None:
     code = CLASS_TYPES.get(model.classes.dtype.kind)
     if code is None:
         raise ValueError(f"classes of type {model.classes.dtype} cannot be saved")
-    description = {
+    description: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "required": _REQUIRED,
@@ -69,7 +69,7 @@ def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Linear
         raise ValueError(f"not a model but a file of kind {str(found)[:40]!r}")
     if description.get("version") != VERSION:
         version = str(description.get("version"))[:20]
-        raise ValueError(f"version {version} of the model format; readable: {VERSION}")
+        raise ValueError(f"version {version!r} of the model format; readable: {VERSION}")
     required = _typed(description, "required", list)
     unknown = [str(name)[:40] for name in required if str(name) not in _KNOWN]
     if unknown:

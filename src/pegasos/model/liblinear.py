@@ -78,7 +78,8 @@ def load(path: str | os.PathLike[str]) -> LinearModel:
     at = lines.index(b"w")
     head = _head(name, lines[:at])
     try:
-        return check(_model(name, head, lines[at + 1 :], at + 2))
+        with np.errstate(over="ignore"):  # what overflows is refused
+            return check(_model(name, head, lines[at + 1 :], at + 2))
     except ValueError as error:
         if isinstance(error, DataError):
             raise

@@ -1,0 +1,278 @@
+"""train, predict, evaluate, inspect: what they write and say, and what the system does to them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from pegasos import LinearSVC, LogisticRegression, load_model, load_svmlight
+from pegasos.cli.main import app
+
+pytestmark = [pytest.mark.slow, pytest.mark.jit]
+
+HEART = Path(__file__).resolve().parents[1] / "src/pegasos/data/samples/heart_scale.svm"
+CODE = "from pegasos.cli.main import main; main()"
+
+
+def invoke(*args: str, ok: bool = True, **options):
+    done = CliRunner().invoke(app, [str(arg) for arg in args], **options)
+    assert (done.exit_code == 0) == ok, (done.exit_code, done.output, done.exception)
+    return done
+
+
+def started(*args: str, cwd: Path, **options) -> subprocess.Popen:
+    """`pegasos args` in a process of its own."""
+    command = [sys.executable, "-c", CODE, *(str(arg) for arg in args)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=cwd, stdout=pipe, stderr=pipe, text=True, **options)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "pinball"])
+def test_a_trained_model_is_the_estimators(loss, folder):
+    model = folder / "heart.model"
+    done = invoke("train", HEART, "-m", model, "--loss", loss, "-C", "0.5")
+    assert "proven" in done.output
+    X, y = load_svmlight(HEART)
+    if loss == "logistic":
+        expected = LogisticRegression(C=0.5, random_state=0).fit(X, y)
+    else:
+        expected = LinearSVC(C=0.5, loss=loss, random_state=0).fit(X, y)
+    found = load_model(model)
+    assert np.array_equal(found.coef_, expected.coef_)
+    assert found.certificate_ == expected.certificate_
+    assert found.classes_.tolist() == [-1, 1]
+
+
+def test_the_same_command_writes_the_same_bytes_with_and_without_the_cache(folder):
+    def trained(name: str, *more: str) -> bytes:
+        invoke("train", HEART, "-m", folder / name, "--threads", "1", *more)
+        return (folder / name).read_bytes()
+
+    first = trained("a", "--cache")
+    assert first == trained("b", "--cache") == trained("c", "--no-cache")
+
+
+def test_predict_writes_a_label_per_row(folder):
+    model, output = folder / "heart.model", folder / "labels"
+    invoke("train", HEART, "-m", model)
+    X, _ = load_svmlight(HEART)
+    expected = load_model(model).predict(X)
+    printed = invoke("predict", model, HEART).stdout
+    invoke("predict", model, HEART, "-o", output)
+    assert output.read_text() == printed
+    assert np.array_equal(np.loadtxt(output, dtype=int), expected)
+
+
+def test_scores_and_probabilities_follow_the_label(folder):
+    model = folder / "heart.model"
+    invoke("train", HEART, "-m", model, "--loss", "logistic")
+    X, _ = load_svmlight(HEART)
+    fitted = load_model(model)
+    lines = invoke("predict", model, HEART, "--scores", "--probabilities").stdout.split("\n")[:-1]
+    table = np.array([[float(word) for word in line.split()] for line in lines])
+    assert np.array_equal(table[:, 1], fitted.decision_function(X))
+    assert np.array_equal(table[:, 2:], fitted.predict_proba(X))
+    invoke("train", HEART, "-m", model, "--loss", "hinge")
+    assert "no probabilities" in invoke("predict", model, HEART, "--probabilities", ok=False).stderr
+
+
+def test_standard_input_is_a_file_like_others(folder):
+    model = folder / "heart.model"
+    text = HEART.read_bytes()
+    invoke("train", "-", "-m", model, input=text)
+    from_file = invoke("predict", model, HEART).stdout
+    assert invoke("predict", model, "-", input=text).stdout == from_file
+    bare = b"".join(line.split(b" ", 1)[1] for line in text.splitlines(keepends=True))
+    assert invoke("predict", model, "-", "--unlabelled", input=bare).stdout == from_file
+
+
+def test_features_that_the_model_does_not_know_are_ignored_with_a_note(folder):
+    model = folder / "heart.model"
+    invoke("train", HEART, "-m", model)
+    wider = HEART.read_bytes().replace(b"\n", b" 999:5\n")
+    done = invoke("predict", model, "-", input=wider)
+    assert "270 entries beyond the 13 features of the model ignored" in done.stderr
+    assert done.stdout == invoke("predict", model, HEART).stdout
+
+
+def test_the_base_of_indices_is_kept_in_the_model(folder):
+    model, file = folder / "m", folder / "zero.svm"
+    file.write_text("1 0:2 1:1\n-1 0:-2 1:1\n1 0:3\n-1 0:-1\n")
+    assert "zero-based" in invoke("train", file, "-m", model, ok=False).stderr
+    invoke("train", file, "-m", model, "--zero-based")
+    assert invoke("predict", model, file).stdout == "1\n-1\n1\n-1\n"
+    assert "indices start at 1" in invoke("predict", model, file, "--one-based", ok=False).stderr
+
+
+def test_evaluate_and_inspect_agree_with_the_estimator(folder):
+    model = folder / "heart.model"
+    told = json.loads(invoke("train", HEART, "-m", model, "--json").stdout)
+    X, y = load_svmlight(HEART)
+    fitted = load_model(model)
+    facts = json.loads(invoke("evaluate", model, HEART, "--json").stdout)
+    assert facts["accuracy"] == fitted.score(X, y)
+    assert np.sum(facts["confusion"]) == len(y) == told["rows"]
+    shown = json.loads(invoke("inspect", model, "--json").stdout)
+    assert shown["objective"] == told["objective"] == [fitted.certificate_.primal]
+    assert "accuracy" in invoke("evaluate", model, HEART).stdout
+    assert "proven within" in invoke("inspect", model).stdout
+
+
+def test_several_classes(folder):
+    file, model = folder / "three.svm", folder / "three.model"
+    rng = np.random.default_rng(0)
+    rows = [f"{k % 3} {k % 3 + 1}:{3 + rng.normal():.3f} 4:{rng.normal():.3f}" for k in range(90)]
+    file.write_text("\n".join(rows))
+    done = invoke("train", file, "-m", model)
+    assert "3 problems" in done.stdout
+    assert json.loads(invoke("evaluate", model, file, "--json").stdout)["accuracy"] > 0.9
+
+
+def test_max_time_leaves_a_model_and_a_note(folder):
+    model = folder / "m"
+    options = ("--solver", "dual", "--tol", "0", "--max-time", "0.3", "--max-iter", "1000000000")
+    done = invoke("train", HEART, "-m", model, "--loss", "hinge", "-C", "1e4", *options)
+    assert "max_time" in done.stderr and done.stderr.count("\n") == 1
+    assert load_model(model).certificate_.gap >= 0.0
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("-C", "-1"), "C must be"),
+        (("--tol", "nan"), "tol must be"),
+        (("--max-iter", "0"), "max_iter must be"),
+        (("--tau", "7", "--loss", "pinball"), "tau"),
+        (("--loss", "hing"), "hing"),
+        (("--tool", "1"), "--tool"),
+        (("--center", "missing"), "missing: no such file"),
+    ],
+)
+def test_bad_options_are_refused_before_any_work(option, words, folder):
+    done = invoke("train", folder / "not-read", "-m", folder / "m", *option, ok=False)
+    assert done.exit_code == 2 and words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_outputs_are_checked_before_any_work(folder):
+    (folder / "kept").write_text("kept")
+    (folder / "kept").chmod(0o444)
+    file = folder / "copy.svm"
+    file.write_bytes(HEART.read_bytes())
+    (folder / "link").symlink_to(file)
+    cases = {
+        folder / "none/m": (3, "directory does not exist"),
+        folder: (3, "is a directory"),
+        Path("/dev/null"): (3, "device"),
+        file: (2, "is also the input"),
+        folder / "link": (2, "is also the input"),
+    }
+    if os.getuid() != 0:
+        cases[folder / "kept"] = (3, "read-only")
+    for model, (code, words) in cases.items():
+        done = invoke("train", file, "-m", model, ok=False)
+        assert (done.exit_code, len(done.stderr.splitlines())) == (code, 1)
+        assert words in done.stderr
+    assert file.read_bytes() == HEART.read_bytes()
+
+
+def test_a_reader_that_goes_away_ends_predict_quietly(folder):
+    invoke("train", HEART, "-m", folder / "m")
+    big = folder / "big.svm"
+    big.write_bytes(HEART.read_bytes() * 400)
+    child = started("predict", folder / "m", big, cwd=folder)
+    child.stdout.readline()
+    child.stdout.close()
+    assert child.wait(60) == 141
+    assert child.stderr.read() == ""
+
+
+def test_a_closed_standard_output_is_an_error_in_one_line(folder):
+    invoke("train", HEART, "-m", folder / "m")
+    code = f"import os; os.close(1)\n{CODE}"
+    command = [sys.executable, "-c", code, "predict", "m", str(HEART)]
+    done = subprocess.run(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 3 and len(done.stderr.splitlines()) == 1
+
+
+SLOW_FIT = ("--loss", "hinge", "--solver", "dual", "--tol", "1e-6", "-C", "100", "--no-cache")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_a_checkpoint_from_which_the_same_command_goes_on(number, folder):
+    limit = ("--max-iter", "20000")
+    args = ("train", HEART, "-m", "m", "--checkpoint", "c", *SLOW_FIT, *limit)
+    invoke("train", HEART, "-m", folder / "whole", *SLOW_FIT, *limit)
+    child = started(*args, "--checkpoint-every", "0", cwd=folder, preexec_fn=_hear_again)
+    deadline = time.monotonic() + 60
+    while not (folder / "c").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.send_signal(number)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 128 + number, said
+    assert "c: the same command goes on from there" in said
+    assert sorted(path.name for path in folder.iterdir()) == ["c", "whole"]
+    again = started(*args, cwd=folder)
+    _, said = again.communicate(timeout=120)
+    assert again.returncode == 0, said
+    assert (folder / "m").read_bytes() == (folder / "whole").read_bytes()
+    assert sorted(path.name for path in folder.iterdir()) == ["m", "whole"]
+
+
+def _hear_again() -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_two_runs_do_not_share_a_checkpoint(folder):
+    from pegasos.cli.stop import locked
+
+    with locked(folder / "c"):
+        args = ("train", HEART, "-m", folder / "m", "--checkpoint", folder / "c")
+        done = started(*args, cwd=folder)
+        _, said = done.communicate(timeout=60)
+        assert done.returncode == 3 and f"in use by process {os.getpid()}" in said
+    invoke(*args)
+    assert [path.name for path in folder.iterdir()] == ["m"]
+
+
+def test_without_a_home_there_is_no_cache_and_no_complaint(folder):
+    env = {k: v for k, v in os.environ.items() if k not in ("HOME", "XDG_CACHE_HOME")}
+    env |= {"HOME": "/nonexistent", "NUMBA_CACHE_DIR": str(folder / "numba")}
+    child = started("train", HEART, "-m", "m", cwd=folder, env=env)
+    out, said = child.communicate(timeout=120)
+    assert child.returncode == 0, said
+    assert "proven" in out
+
+
+def test_a_full_disk_leaves_the_old_model(folder, monkeypatch):
+    from pegasos.data import container
+
+    invoke("train", HEART, "-m", folder / "m")
+    before = (folder / "m").read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(container, "write", full)
+    done = invoke("train", HEART, "-m", folder / "m", "-C", "3", "--no-cache", ok=False)
+    assert done.exit_code == 3
+    assert f"{folder / 'm'}: No space left on device" in done.stderr
+    assert (folder / "m").read_bytes() == before
+    assert [path.name for path in folder.iterdir()] == ["m"]
