@@ -13,7 +13,7 @@ which "$(PYTHON)" is not; name another, as in: make PYTHON=python3.13))
 # A separate cache, and a fresh one: Numba does not notice an edited function of another file.
 BOUNDS_CACHE = $(CURDIR)/.cache/numba-bounds
 
-.PHONY: help demo test check bench format clean
+.PHONY: help demo test check fuzz bench format clean
 .DEFAULT_GOAL = help
 
 help:  ## this list
@@ -43,6 +43,11 @@ check: test  ## test, then style, types and import rules
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+fuzz: $(VENV)/.stamp  ## a million mutated texts and model files each; 300 kills while training and saving
+	$(BIN)/python tests/fuzz.py parser 1000000
+	$(BIN)/python tests/fuzz.py model 1000000
+	$(BIN)/python tests/kill.py 300
 
 bench: $(VENV)/.bench  ## side by side with the rivals
 	$(BIN)/python -m benchmarks

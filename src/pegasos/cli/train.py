@@ -133,7 +133,7 @@ def train(
         model_file.save(model, to_model(estimator, _kept(reading, file)))
         keeper.done()
     facts = _facts(file, model, estimator, data)
-    facts["resumed"] = keeper.resumed
+    facts |= {"resumed": keeper.resumed, "compiled": line.compiled}
     facts["seconds"] = {"reading": seconds, "all": time.perf_counter() - started}
     if json_:
         typer.echo(json.dumps(facts))
@@ -248,5 +248,6 @@ def _report(facts: dict[str, Any]) -> None:
         f"possible (at least {bound:.6g}){which}"
     )
     name, why = facts["solver"][worst]
-    say(f"{facts['epochs']} epochs of {name} ({why}), {facts['seconds']['all']:.2f} s in all")
+    once = f" ({facts['compiled']} loops compiled, once)" if facts["compiled"] else ""
+    say(f"{facts['epochs']} epochs of {name} ({why}), {facts['seconds']['all']:.2f} s{once}")
     say(f"model in {facts['model']}")

@@ -24,7 +24,7 @@ def warmup() -> None:
     """Compile the common loops and keep them on disk.
 
     Arrays and CSR matrices, float32 and float64; hinge, squared hinge and logistic loss; all
-    solvers. Without this the first fit of each kind takes some seconds longer.
+    solvers; the reader of LIBSVM text. Without this the first fit of each kind takes some seconds longer.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -47,6 +47,8 @@ def warmup() -> None:
             progress.update(bar, description=f"{loss} on a {dtype} {storage}")
             _fit(storage, dtype, loss)
             progress.advance(bar)
+        progress.update(bar, description="readers")
+        _read()
         progress.update(bar, description="compiled")
     seconds = time.perf_counter() - start
     if compiled:
@@ -71,6 +73,19 @@ def _fit(storage: str, dtype: str, loss: str) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model.fit(X, y).predict(X)
+
+
+def _read() -> None:
+    """Read LIBSVM text in each dtype."""
+    import numpy as np
+
+    from pegasos.data.grammar import Dialect
+    from pegasos.data.stream import Block
+    from pegasos.data.svmlight import parse_block
+
+    text = bytearray(b"1 1:2\n")
+    for dtype in DTYPES:
+        parse_block(Block(text, len(text)), Dialect(), np.dtype(dtype))
 
 
 def _tiny(storage: str, dtype: str) -> Iterator[tuple[Any, Any]]:

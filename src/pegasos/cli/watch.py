@@ -66,6 +66,7 @@ class ProgressLine:
     """Epoch, gap and time on a terminal, with a bar from the first gap to tol; else nothing."""
 
     def __init__(self, wanted: bool = True):
+        self.compiled = 0
         self._live: Any = None
         self._shown = 0.0
         self._first: float | None = None
@@ -97,6 +98,7 @@ class ProgressLine:
 
     def compiling(self, loop: str) -> None:
         """A loop is being compiled, which takes seconds."""
+        self.compiled += 1
         self.say("compiling (at first use only)")
 
     def begin(self, tol: float) -> None:
