@@ -78,7 +78,7 @@ def test_a_symbolic_link_stays_one(tmp_path):
         assert link.is_symlink() and target.read_bytes() == b"new" and not target.is_symlink()
 
 
-@pytest.mark.parametrize("name", ["with space", "new\nline", "-x", "é" * 100, "😀" * 60, "\udcff"])
+@pytest.mark.parametrize("name", ["with space", "new\nline", "-x", "é" * 100, "😀" * 63, "\udcff"])
 def test_odd_names_are_names(tmp_path, name):
     put(tmp_path / name, b"new")
     check_writable(tmp_path / name)

@@ -24,7 +24,8 @@ def warmup() -> None:
     """Compile the common loops and keep them on disk.
 
     Arrays and CSR matrices, float32 and float64; hinge, squared hinge and logistic loss; all
-    solvers; the reader of LIBSVM text. Without this the first fit of each kind takes some seconds longer.
+    solvers; the reader of LIBSVM text. Without this the first fit of each kind takes some
+    seconds longer.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
