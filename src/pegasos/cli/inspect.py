@@ -10,6 +10,7 @@ import typer
 
 from pegasos.cli import options as opt
 from pegasos.cli.console import say
+from pegasos.data.errors import DataError
 
 
 def inspect(
@@ -21,7 +22,10 @@ def inspect(
     from pegasos.model import file as model_file
 
     loaded = model_file.load(model)
-    facts = _facts(loaded, top)
+    try:
+        facts = _facts(loaded, top)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{model}: fit: {error}") from None
     if json_:
         typer.echo(json.dumps(facts))
     else:

@@ -111,6 +111,5 @@ def matrix(data: Csr, n_features: int | None = None) -> Any:
     width = data.width if n_features is None else n_features
     if data.width > width:
         raise DataError(f"{data.width} columns, more than the {width} asked for")
-    X = sp.csr_array((data.values, data.columns, data.starts), shape=(len(data.labels), width))
-    X.has_sorted_indices = X.has_canonical_format = True
-    return X
+    shape = (len(data.labels), width)
+    return sp.csr_array((data.values, data.columns, data.starts), shape=shape)

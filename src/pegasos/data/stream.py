@@ -75,7 +75,10 @@ class Text:
         self._raw.close()
 
     def _decompressed(self) -> IO[bytes]:
-        start = self._raw.read(8)
+        try:
+            start = self._raw.read(8)
+        except OSError as error:
+            raise ReadError(f"{self.name}: cannot be read: {error.strerror or error}") from None
         if self._before is not None:
             self._raw.seek(0)
         else:

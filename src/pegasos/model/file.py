@@ -82,7 +82,9 @@ def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Linear
     if not {"coef", "intercept"} <= set(arrays):
         raise ValueError("arrays coef and intercept are missing")
     center = None
-    if "center_coef" in arrays and "center_intercept" in arrays:
+    if "center_coef" in arrays or "center_intercept" in arrays:
+        if not {"center_coef", "center_intercept"} <= set(arrays):
+            raise ValueError("half of the centre is missing")
         center = arrays["center_coef"], arrays["center_intercept"]
     return check(
         LinearModel(
