@@ -10,7 +10,9 @@ from benchmarks.datasets import TALL, TEXT
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="?", default="speed", help="speed, certify, startup, files or all")
+    parser.add_argument(
+        "what", nargs="?", default="speed", help="speed, certify, startup, files or all"
+    )
     parser.add_argument("--sets", help="comma-separated data sets")
     parser.add_argument("--C", help="comma-separated values of C")
     parser.add_argument("--alone", action="store_true", help="certify without LIBLINEAR")

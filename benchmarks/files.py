@@ -24,15 +24,12 @@ from benchmarks.datasets import FOLDER
 from benchmarks.table import save
 
 SOURCE = "rcv1_subsets.binary.svm.xz"
-_PEAK = """
-import resource, sys
+_PEAK = r"""
+import re, sys
 from pegasos import load_svmlight
-small, big = sys.argv[1:]
-load_svmlight(small)  # compiled, imported
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-X, y = load_svmlight(big)
+X, y = load_svmlight(sys.argv[1])
 matrix = (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + y.nbytes) / 1024
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / matrix, before / matrix)
+print(int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1]) / matrix)
 """
 
 
@@ -50,7 +47,7 @@ def run(megabytes: int = 500, repeats: int = 3) -> None:
 
 def _measure(folder: Path, megabytes: int, repeats: int) -> list[dict]:
     small, big = _texts(folder, megabytes)
-    rows = [_reading(small, big, repeats), _memory(small, big), _cached(small, big, repeats)]
+    rows = [_reading(small, big, repeats), _memory(big), _cached(big, repeats)]
     program = shutil.which("liblinear-predict") or shutil.which("predict")
     if program is None:
         print("predict: skipped, LIBLINEAR's programs are not installed (liblinear-tools)")
@@ -93,13 +90,13 @@ def _reading(small: Path, big: Path, repeats: int) -> dict:
     return _row("reading, scikit-learn / pegasos", theirs / ours, ours, theirs)
 
 
-def _memory(small: Path, big: Path) -> dict:
-    command = [sys.executable, "-c", _PEAK, str(small), str(big)]
-    peak, _ = map(float, subprocess.check_output(command, text=True).split())
+def _memory(big: Path) -> dict:
+    command = [sys.executable, "-c", _PEAK, str(big)]
+    peak = float(subprocess.check_output(command, text=True))
     return _row("peak memory of the process / matrix", peak, np.nan, np.nan)
 
 
-def _cached(small: Path, big: Path, repeats: int) -> dict:
+def _cached(big: Path, repeats: int) -> dict:
     from pegasos import load_svmlight
 
     load_svmlight(big, cache=True)

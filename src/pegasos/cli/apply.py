@@ -14,7 +14,6 @@ from pegasos.cli.console import note
 from pegasos.cli.data import Reading, is_table
 from pegasos.core.matrix import products
 from pegasos.core.rows import CsrRows, DenseRows
-from pegasos.core.threads import available, use_threads
 from pegasos.data import store
 from pegasos.data.errors import DataError
 from pegasos.data.files import dialect_of
@@ -34,14 +33,13 @@ def scored(
     model: LinearModel, path: str, reading: Reading, labelled: bool = True
 ) -> Iterator[Scored]:
     """The rows of a file in order, in blocks."""
-    with use_threads(reading.threads or available()):
-        if is_table(path):
-            yield from _from_table(model, path, reading)
-        elif store.is_store(path):
-            data, _ = store.load(path)
-            yield _piece(model, Piece(*data[:4], 0, 0), path, [0])
-        else:
-            yield from _from_text(model, path, reading, labelled)
+    if is_table(path):
+        yield from _from_table(model, path, reading)
+    elif store.is_store(path):
+        data, _ = store.load(path)
+        yield _piece(model, Piece(*data[:4], 0, 0), path, [0])
+    else:
+        yield from _from_text(model, path, reading, labelled)
 
 
 def _from_text(model, path: str, reading: Reading, labelled: bool) -> Iterator[Scored]:
