@@ -101,12 +101,12 @@ def test_slices_of_an_epoch_are_safe_points_too(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ({"C": 2.0}, "data"),
-        ({"loss": "squared_hinge"}, "loss"),
-        ({"intercept": "none"}, "intercept"),
-        ({"solver": "newton"}, "solver"),
-        ({"tol": 1e-4}, "tol"),
-        ({"random_state": 1}, "seed"),
+        ({"C": 2.0}, "C or weights"),
+        ({"loss": "squared_hinge"}, "losses"),
+        ({"intercept": "none"}, "intercepts"),
+        ({"solver": "newton"}, "solvers"),
+        ({"tol": 1e-4}, "values of tol"),
+        ({"random_state": 1}, "seeds"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(changed, named, tmp_path):
@@ -115,7 +115,7 @@ def test_a_checkpoint_of_another_run_is_refused(changed, named, tmp_path):
     with pytest.raises(Killed):
         fitted(LinearSVC(**settings), 2, Keeper(file, 3))
     before = file.read_bytes()
-    with pytest.raises(DataError, match=f"fit.ckpt: a checkpoint of another run: {named} was"):
+    with pytest.raises(DataError, match=f"fit.ckpt: a checkpoint of another run: {named} differ"):
         fitted(LinearSVC(**{**settings, **changed}), 2, Keeper(file))
     assert file.read_bytes() == before
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from pegasos import LinearSVC, LogisticRegression, load_model, load_svmlight
 from pegasos.cli.main import app
+from pegasos.core.jit import user_cache
 
 pytestmark = [pytest.mark.slow, pytest.mark.jit]
 
@@ -36,6 +37,8 @@ def started(*args: str, cwd: Path, **options) -> subprocess.Popen:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    compiled = os.environ.get("NUMBA_CACHE_DIR") or str(user_cache() / "pegasos")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", compiled)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "work").mkdir()
     return tmp_path / "work"
@@ -210,7 +213,7 @@ def test_a_closed_standard_output_is_an_error_in_one_line(folder):
     assert done.returncode == 3 and len(done.stderr.splitlines()) == 1
 
 
-SLOW_FIT = ("--loss", "hinge", "--solver", "dual", "--tol", "1e-6", "-C", "100", "--no-cache")
+SLOW_FIT = ("--loss", "hinge", "--solver", "dual", "--tol", "1e-6", "-C", "10", "--no-cache")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -254,7 +257,7 @@ def test_two_runs_do_not_share_a_checkpoint(folder):
 
 def test_without_a_home_there_is_no_cache_and_no_complaint(folder):
     env = {k: v for k, v in os.environ.items() if k not in ("HOME", "XDG_CACHE_HOME")}
-    env |= {"HOME": "/nonexistent", "NUMBA_CACHE_DIR": str(folder / "numba")}
+    env |= {"HOME": "/nonexistent"}
     child = started("train", HEART, "-m", "m", cwd=folder, env=env)
     out, said = child.communicate(timeout=120)
     assert child.returncode == 0, said
@@ -276,3 +279,145 @@ def test_a_full_disk_leaves_the_old_model(folder, monkeypatch):
     assert f"{folder / 'm'}: No space left on device" in done.stderr
     assert (folder / "m").read_bytes() == before
     assert [path.name for path in folder.iterdir()] == ["m"]
+
+
+def test_model_and_checkpoint_need_a_file_each(folder):
+    done = invoke("train", HEART, "-m", folder / "x", "--checkpoint", folder / "x", ok=False)
+    assert done.exit_code == 2 and "a file each" in done.stderr
+
+
+def test_a_named_pipe_is_read_whole(folder):
+    invoke("train", HEART, "-m", folder / "m")
+    os.mkfifo(folder / "pipe")
+    child = started("predict", "m", "pipe", cwd=folder)
+    with open(folder / "pipe", "wb") as pipe:
+        pipe.write(HEART.read_bytes())
+    out, said = child.communicate(timeout=60)
+    assert out == invoke("predict", folder / "m", HEART).stdout, said
+
+
+def test_comments_and_blank_lines_make_no_predictions(folder):
+    invoke("train", HEART, "-m", folder / "m")
+    expected = invoke("predict", folder / "m", HEART).stdout
+    padded = b"# head\n" * 10 + HEART.read_bytes() + b"\n" * (5 << 20) + b"# foot\n"
+    assert invoke("predict", folder / "m", "-", input=padded).stdout == expected
+
+
+def test_a_resumed_fit_of_many_classes(folder):
+    file, rng = folder / "many.svm", np.random.default_rng(0)
+    rows = [f"{k % 400} {k % 400 + 1}:1 {rng.integers(401, 500)}:1" for k in range(800)]
+    file.write_text("\n".join(rows))
+    args = ("train", file, "-m", folder / "m", "--max-iter", "3", "--solver", "dual")
+    invoke(*args)
+    whole = (folder / "m").read_bytes()
+    child = started(*args, "--checkpoint", "c", "--checkpoint-every", "0", cwd=folder)
+    deadline = time.monotonic() + 60
+    while not (folder / "c").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    child.kill()
+    child.wait(60)
+    invoke(*args, "--checkpoint", folder / "c")
+    assert (folder / "m").read_bytes() == whole
+
+
+def test_an_ignored_signal_stays_ignored(folder):
+    def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    args = ("train", HEART, "-m", "m", "--checkpoint", "c", "--checkpoint-every", "0", *SLOW_FIT)
+    child = started(*args, "--max-iter", "2000", cwd=folder, preexec_fn=ignore)
+    deadline = time.monotonic() + 60
+    while not (folder / "c").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGHUP)
+    _, said = child.communicate(timeout=120)
+    assert child.returncode == 0, said
+
+
+def test_convert_keeps_every_bit(folder):
+    text = folder / "a.svm"
+    text.write_text("1 1:123456789 2:0.123456789012\n-1 3:1e-310\n")
+    for ending in ("csv", "parquet", "pegasos", "svm.gz", "tsv.gz"):
+        there, back = folder / f"b.{ending}", folder / "c.svm"
+        invoke("convert", text, there)
+        label = ("--label", "label") if ending in ("csv", "parquet", "tsv.gz") else ()
+        invoke("convert", there, back, *label)
+        X, y = load_svmlight(back, dtype=np.float64)
+        expected, _ = load_svmlight(text, dtype=np.float64)
+        assert np.array_equal(X.toarray(), expected.toarray()), ending
+        assert y.tolist() == [1, -1]
+
+
+def test_convert_writes_to_standard_output(folder):
+    invoke("train", HEART, "-m", folder / "m")
+    code = ("convert", "m", "-", "--to", "liblinear")
+    out, said = started(*code, cwd=folder).communicate(timeout=60)
+    assert out.startswith("solver_type L2R_L2LOSS_SVC_DUAL\n"), said
+    assert [path.name for path in folder.iterdir()] == ["m"]
+
+
+def test_a_model_of_many_classes_is_still_a_model(folder):
+    file = folder / "many.svm"
+    file.write_text("\n".join(f"{k % 60} {k % 60 + 1}:1" for k in range(120)))
+    invoke("train", file, "-m", folder / "m", "--max-iter", "5")
+    invoke("convert", folder / "m", folder / "m.liblinear")
+    invoke("convert", folder / "m.liblinear", folder / "again")
+    assert invoke("predict", folder / "again", file).stdout == (
+        invoke("predict", folder / "m", file).stdout
+    )
+    assert (
+        "can become" in invoke("convert", folder / "m.liblinear", folder / "m.csv", ok=False).stderr
+    )
+
+
+def test_tables_by_name_and_by_place(folder):
+    X, y = load_svmlight(HEART)
+    rows = [
+        ",".join([f"class{int(label)}", *map(str, x)])
+        for label, x in zip(y, X.toarray(), strict=True)
+    ]
+    named, bare = folder / "named.csv", folder / "bare.csv"
+    names = [f"x{j}" for j in range(13)]
+    named.write_text("\n".join([",".join(["kind", *names]), *rows]))
+    bare.write_text("\n".join(rows))
+    invoke("train", named, "-m", folder / "m", "--label", "kind")
+    assert load_model(folder / "m").feature_names_in_.tolist() == names
+    expected = invoke("predict", folder / "m", named).stdout
+    assert set(expected.split()) == {"class-1", "class1"}
+    turned = folder / "turned.csv"
+    columns = [line.split(",") for line in named.read_text().splitlines()]
+    turned.write_text("\n".join(",".join(line[:0:-1]) for line in columns))  # and no label
+    assert invoke("predict", folder / "m", turned).stdout == expected
+    assert json.loads(invoke("evaluate", folder / "m", named, "--json").stdout)["accuracy"] > 0.8
+    assert "no labels" in invoke("evaluate", folder / "m", turned, ok=False).stderr
+    invoke("train", bare, "-m", folder / "b", "--label", "0", "--no-header")
+    assert invoke("predict", folder / "b", bare).stdout == expected
+
+
+def test_a_centre_must_fit(folder):
+    invoke("train", HEART, "-m", folder / "m")
+    again = ("train", HEART, "-m", folder / "n", "--center", folder / "m")
+    invoke(*again, "-C", "1e-9")
+    assert np.allclose(load_model(folder / "n").coef_, load_model(folder / "m").coef_, atol=1e-4)
+    other = folder / "other.svm"
+    other.write_bytes(HEART.read_bytes().replace(b"+1 ", b"2 "))
+    done = invoke("train", other, "-m", folder / "o", "--center", folder / "m", ok=False)
+    assert "its classes are [-1, 1]" in done.stderr
+
+
+def test_the_cache_is_private(folder):
+    invoke("train", HEART, "-m", folder / "m")
+    (cached,) = (folder.parent / "cache/pegasos/data").iterdir()
+    assert cached.stat().st_mode & 0o077 == 0
+
+
+def test_a_poor_locale_hides_no_name(folder):
+    file = folder / "a.csv"
+    file.write_text("x,kind\n1,a→b\n-1,maß\n2,a→b\n-2,maß\n", encoding="utf-8")
+    env = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    more = {"env": env, "encoding": "latin-1"}
+    child = started("train", file, "-m", "m", "--label", "kind", cwd=folder, **more)
+    out, said = child.communicate(timeout=60)
+    assert child.returncode == 0, said
+    assert "a\\u2192b" in out

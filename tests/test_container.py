@@ -211,7 +211,7 @@ HEADERS = {
     "description that is a list": ({"__metadata__": {"pegasos": "[]"}}, "a JSON object"),
     "NaN": ({"__metadata__": {"pegasos": '{"a":NaN}'}}, "NaN is not JSON"),
     "a key twice": ({"__metadata__": {"pegasos": '{"a":1,"a":1}'}}, "occurs twice"),
-    "too many arrays": ({f"{k}": 1 for k in range(1001)}, "more than 1000"),
+    "too many arrays": ({f"{k}": 1 for k in range(10_001)}, "more than 10000"),
 }
 
 

@@ -154,9 +154,10 @@ def test_a_store_brings_the_data_back(tmp_path):
     data = files.read_svmlight(HEART, files.Dialect(), np.dtype(np.float64))
     store.save(tmp_path / "a", data, {"path": "x"})
     found, origin = store.load(tmp_path / "a")
-    assert origin == {"path": "x"} and found.width == 13 and store.is_store(tmp_path / "a")
+    assert origin == {"path": "x"} and found.width == 13
     assert same((files.matrix(found), found.labels), (files.matrix(data), data.labels))
-    assert not store.is_store(HEART) and not store.is_store(tmp_path / "missing")
+    assert container.kind_of(tmp_path / "a") == store.FORMAT
+    assert container.kind_of(HEART) is container.kind_of(tmp_path / "missing") is None
 
 
 BAD = {

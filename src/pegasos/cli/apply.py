@@ -5,21 +5,22 @@ Nothing of scikit-learn is needed here, which saves its start-up time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pegasos.cli.console import note
-from pegasos.cli.data import Reading, is_table
-from pegasos.core.matrix import products
+from pegasos.cli.data import Reading
 from pegasos.core.rows import CsrRows, DenseRows
-from pegasos.data import store
+from pegasos.data import container, store
 from pegasos.data.errors import DataError
 from pegasos.data.files import dialect_of
-from pegasos.data.stream import Text
+from pegasos.data.formats import is_table
+from pegasos.data.stream import Text, name_of
 from pegasos.data.svmlight import Piece, read_pieces
-from pegasos.model.linear import LinearModel
+from pegasos.model.linear import LinearModel, scores_of, weight_vectors
 
 
 class Scored(NamedTuple):
@@ -33,78 +34,97 @@ def scored(
     model: LinearModel, path: str, reading: Reading, labelled: bool = True
 ) -> Iterator[Scored]:
     """The rows of a file in order, in blocks."""
+    weights = weight_vectors(model.coef, model.intercept)
     if is_table(path):
-        yield from _from_table(model, path, reading)
-    elif store.is_store(path):
-        data, _ = store.load(path)
-        yield _piece(model, Piece(*data[:4], 0, 0), path, [0])
-    else:
-        yield from _from_text(model, path, reading, labelled)
+        yield from _from_table(model, path, reading, weights)
+        return
+    beyond = 0
+    for piece in _pieces(path, reading, labelled):
+        rows, unknown = _known(piece, model.n_features)
+        beyond += unknown
+        yield Scored(piece.labels if labelled else None, scores_of(weights, rows))
+    if beyond:
+        d = model.n_features
+        note(f"{name_of(path)}: {beyond} entries beyond the {d} features of the model ignored")
 
 
-def _from_text(model, path: str, reading: Reading, labelled: bool) -> Iterator[Scored]:
+def _pieces(path: str, reading: Reading, labelled: bool) -> Iterator[Piece]:
+    """Sparse rows of LIBSVM text or of the binary form."""
+    if container.kind_of(path) is not None:
+        yield from _stored(path)
+        return
     dtype = np.dtype(np.float64 if reading.float64 else np.float32)
     duplicates = "sum" if reading.sum_duplicates else "error"
     dialect = dialect_of(dtype, reading.zero_based, reading.max_features, duplicates)
-    beyond = [0]
     with Text(path) as text:
-        dialect = dialect._replace(labelled=labelled)
-        for piece in read_pieces(text, dialect, dtype, reading.threads):
-            block = _piece(model, piece, path, beyond)
-            yield block if labelled else block._replace(labels=None)
-    if beyond[0]:
-        d = model.n_features
-        note(f"{text.name}: {beyond[0]} entries beyond the {d} features of the model ignored")
+        yield from read_pieces(text, dialect._replace(labelled=labelled), dtype, reading.threads)
 
 
-def _piece(model: LinearModel, piece: Piece, path: str, beyond: list[int]) -> Scored:
-    """Scores of sparse rows; entries of features that the model does not know count in `beyond`."""
+def _stored(path: str) -> Iterator[Piece]:
+    """The binary form, a million entries at a time."""
+    data, _ = store.load(path)
+    row, n = 0, len(data.labels)
+    while row < n:
+        end = int(np.searchsorted(data.starts, data.starts[row] + (1 << 20), side="right")) - 1
+        end = min(max(end, row + 1), n)
+        first, last = int(data.starts[row]), int(data.starts[end])
+        starts, values = data.starts[row : end + 1] - first, data.values[first:last]
+        if not np.isfinite(values).all():
+            raise DataError(f"{path}: array values: holds numbers that are not finite")
+        yield Piece(data.labels[row:end], starts, data.columns[first:last], values, 0, 0)
+        row = end
+
+
+def _known(piece: Piece, width: int) -> tuple[CsrRows, int]:
+    """The rows without the entries beyond the width, and how many those are."""
     starts, columns, values = piece.starts, piece.columns, piece.values
-    if piece.width > model.n_features:
-        known = columns < model.n_features
-        beyond[0] += int(known.size - known.sum())
+    unknown = 0
+    if piece.width > width:
+        known = columns < width
+        unknown = int(known.size - known.sum())
         starts = np.concatenate([[0], np.cumsum(known)])[starts]
         columns, values = columns[known], values[known]
     unsigned = np.uint32 if columns.itemsize == 4 else np.uint64
-    rows = CsrRows(values, columns.view(unsigned), starts.astype(np.uint64), model.n_features, 1.0)
-    return Scored(piece.labels, _scores(model, rows))
+    rows = CsrRows(values, columns.view(unsigned), starts.astype(np.uint64), width, 1.0)
+    return rows, unknown
 
 
-def _from_table(model: LinearModel, path: str, reading: Reading) -> Iterator[Scored]:
-    from pegasos.data.tables import read_batches, read_names
+def _from_table(
+    model: LinearModel, path: str, reading: Reading, weights: list[np.ndarray]
+) -> Iterator[Scored]:
+    from pegasos.data.tables import read_batches
 
     dtype = np.dtype(np.float64 if reading.float64 else np.float32)
-    label, usual = reading.label, model.reading.get("label")
-    if label is None and usual in read_names(path, header=reading.header):
-        label = usual
-    tables = read_batches(path, label=label, dtype=dtype, header=reading.header, wanted=model.names)
+    tables = read_batches(
+        path,
+        label=_label(model, path, reading),
+        dtype=dtype,
+        header=reading.header,
+        wanted=model.names,
+        text_labels=model.classes.dtype.kind == "U",
+    )
     for table in tables:
         if table.X.shape[1] != model.n_features:
-            raise DataError(
-                f"{path}: {table.X.shape[1]} features, the model has {model.n_features}"
-            )
-        yield Scored(table.y, _scores(model, DenseRows(table.X, 1.0)))
+            found = table.X.shape[1]
+            raise DataError(f"{path}: {found} features, the model has {model.n_features}")
+        yield Scored(table.y, scores_of(weights, DenseRows(table.X, 1.0)))
 
 
-def _scores(model: LinearModel, rows: Any) -> np.ndarray:
-    both = zip(model.coef, model.intercept, strict=True)
-    return np.column_stack([products(rows, np.append(w, b)) for w, b in both])
+def _label(model: LinearModel, path: str, reading: Reading) -> str | None:
+    """The column of the labels: as said, or that of the training data if it is there."""
+    from pegasos.data.tables import read_names
 
-
-def chosen(scores: np.ndarray) -> np.ndarray:
-    """The number of the class of each row."""
-    return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-
-
-def probabilities(scores: np.ndarray) -> np.ndarray:
-    """Of the classes, for a logistic model."""
-    p = 1.0 / (1.0 + np.exp(-np.clip(scores, -700.0, 700.0)))
-    if p.shape[1] == 1:
-        return np.column_stack([1.0 - p, p])
-    return p / p.sum(axis=1, keepdims=True)
+    usual = model.reading.get("label")
+    if reading.label is not None or usual is None or not os.path.isfile(path):
+        return reading.label
+    names = read_names(path, header=reading.header)
+    there = usual in names if reading.header else len(names) == model.n_features + 1
+    return usual if there else None
 
 
 def reading_for(model: LinearModel, reading: Reading, zero_based: bool | None) -> Reading:
     """The reading of a file to predict: as in training, where nothing else is said."""
     first = bool(model.reading.get("zero_based", False))
-    return reading._replace(zero_based=first if zero_based is None else zero_based)
+    header = reading.header and bool(model.reading.get("header", True))
+    zero_based = first if zero_based is None else zero_based
+    return reading._replace(zero_based=zero_based, header=header)

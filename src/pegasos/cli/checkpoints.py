@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pegasos import __version__
+from pegasos.data.atomic import destination
 from pegasos.data.errors import DataError
 from pegasos.estimators.one_vs_all import Task
 from pegasos.model import checkpoint
@@ -63,28 +64,33 @@ class Checkpoints:
     def end(self, run: Run) -> None:
         """A problem is solved."""
         kept = checkpoint.Finished(run.state.epoch, getattr(run.state, "choice", None))
+        best = run.best._replace(margins=np.empty(0))  # which nobody reads again
         history = tuple(run.history)
-        self._solved.append(checkpoint.Solved(run.best, history, run.stop_reason, kept))
+        self._solved.append(checkpoint.Solved(best, history, run.stop_reason, kept))
 
     def done(self) -> None:
         """The model is safe: the checkpoint has served."""
         if self.path is not None:
-            self.path.unlink(missing_ok=True)
+            destination(self.path).unlink(missing_ok=True)
 
 
 def owner_of(task: Task) -> dict[str, Any]:
     """What a checkpoint belongs to: the data, the settings that shape the run, the version."""
-    parts = {**task.rows._asdict(), "label": task.label, "weights": task.c, "center": task.centers}
-    arrays = {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
     return {
-        "version": __version__,
-        "rows": len(task.label),
-        "data": {
-            name: zlib.crc32(np.ascontiguousarray(array).data) for name, array in arrays.items()
-        },
-        "loss": repr(task.loss),
-        "intercept": [float(task.rows.bias), bool(task.free)],
-        "solver": task.solver,
-        "tol": float(task.stop.tol),
-        "seed": task.seed,
+        "versions": __version__,
+        "numbers of rows": len(task.label),
+        "data": _sums({**task.rows._asdict(), "label": task.label}),
+        "C or weights": _sums({"c": task.c}),
+        "centres": _sums({"center": task.centers}),
+        "losses": repr(task.loss),
+        "intercepts": [float(task.rows.bias), bool(task.free)],
+        "solvers": task.solver,
+        "values of tol": float(task.stop.tol),
+        "seeds": task.seed,
     }
+
+
+def _sums(parts: dict[str, Any]) -> dict[str, int]:
+    """Checksums of the arrays among the parts."""
+    arrays = {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
+    return {name: zlib.crc32(np.ascontiguousarray(a).data) for name, a in arrays.items()}

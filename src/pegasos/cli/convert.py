@@ -12,6 +12,7 @@ from pegasos.cli import options as opt
 from pegasos.cli.console import note
 from pegasos.cli.data import Data, Reading, read, refuse_same
 from pegasos.data.errors import DataError
+from pegasos.data.formats import format_of_name
 
 
 class Format(StrEnum):
@@ -20,16 +21,6 @@ class Format(StrEnum):
     parquet = "parquet"
     pegasos = "pegasos"
     liblinear = "liblinear"
-
-
-_ENDINGS = {
-    ".csv": Format.csv,
-    ".csv.gz": Format.csv,
-    ".tsv": Format.csv,
-    ".parquet": Format.parquet,
-    ".pegasos": Format.pegasos,
-    ".liblinear": Format.liblinear,
-}
 
 
 def convert(
@@ -55,60 +46,55 @@ def convert(
     label: opt.Label = None,
     header: opt.Header = True,
     zero_based: opt.ZeroBased = None,
-    float64: opt.Float64 = False,
+    float32: Annotated[
+        bool, typer.Option("--float32", help="Round values to float32 (default: float64).")
+    ] = False,
     sum_duplicates: opt.SumDuplicates = False,
     threads: opt.Threads = None,
 ) -> None:
-    """Convert data between LIBSVM text, CSV, Parquet and the binary form, or a model from and to
-    LIBLINEAR's text.
+    """Convert data (LIBSVM text, CSV, Parquet, binary) or a model (ours, LIBLINEAR's).
 
     The binary form (.pegasos) is memory-mapped: it is read at once however large it is.
     """
+    from pegasos.data import container
     from pegasos.data.atomic import check_writable
 
     if output != "-":
         refuse_same(output, file)
         check_writable(output)
-    kind = to or _format_of(output)
-    if _is_model(file):
-        _convert_model(file, output, kind)
+    kind = to or Format(format_of_name(output))
+    foreign = _is_liblinear(file)
+    if foreign or container.kind_of(file) == "pegasos-model":
+        if foreign and to is None and kind is Format.svmlight:  # any name will do for a model
+            kind = Format.pegasos
+        _convert_model(file, output, kind, foreign)
         return
     if kind is Format.liblinear:
         raise DataError(f"{file}: not a model: only models can become LIBLINEAR models")
     first = bool(zero_based)
-    reading = Reading(label, header, first, float64, sum_duplicates, threads=threads)
+    reading = Reading(label, header, first, not float32, sum_duplicates, threads=threads)
     _write(read(file, reading), output, kind, label or "label", first)
 
 
-def _format_of(output: str) -> Format:
-    found = [kind for ending, kind in _ENDINGS.items() if output.lower().endswith(ending)]
-    return found[0] if found else Format.svmlight
-
-
-def _is_model(file: str) -> bool:
-    """Whether a file is a model, ours or LIBLINEAR's, by its first bytes."""
-    if file == "-" or not os.path.isfile(file):
-        return False
-    with open(file, "rb") as opened:
-        start = opened.read(4096)
-    ours = start[8:].startswith(b'{"__metadata__":{"pegasos":') and b"pegasos-model" in start
-    return ours or start.startswith(b"solver_type")
-
-
-def _convert_model(file: str, output: str, kind: Format) -> None:
+def _convert_model(file: str, output: str, kind: Format, foreign: bool) -> None:
     from pegasos.model import file as model_file
     from pegasos.model import liblinear
 
-    with open(file, "rb") as opened:
-        foreign = opened.read(11) == b"solver_type"
     if foreign:
-        if kind is Format.liblinear:
-            raise DataError(f"{file}: is a LIBLINEAR model already")
+        if kind is not Format.pegasos:
+            raise DataError(f"{file}: a LIBLINEAR model can become a .pegasos file (--to pegasos)")
         model_file.save(output, liblinear.load(file))
         return
     if kind is not Format.liblinear:
-        raise DataError(f"{file}: is a model; it can become a .liblinear file (--to liblinear)")
+        raise DataError(f"{file}: a model can become a .liblinear file (--to liblinear)")
     liblinear.save(output, model_file.load(file))
+
+
+def _is_liblinear(file: str) -> bool:
+    if file == "-" or not os.path.isfile(file):
+        return False
+    with open(file, "rb") as opened:
+        return opened.read(11) == b"solver_type"
 
 
 def _write(data: Data, output: str, kind: Format, label: str, zero_based: bool) -> None:
@@ -133,8 +119,10 @@ def _write_store(data: Data, output: str) -> None:
     from pegasos.data import store
     from pegasos.data.svmlight import Csr
 
-    if np.asarray(data.y).dtype.kind not in "iuf":
-        raise DataError(f"{output}: the binary form holds labels that are numbers")
+    labels = np.asarray(data.y)
+    if labels.dtype.kind not in "iuf" or np.any(labels != labels.astype(np.float64)):
+        raise DataError(f"{output}: the binary form holds labels that are float64 numbers")
+    if data.names:
+        note(f"{output}: the binary form has no names; columns are numbered in their order")
     X: Any = sp.csr_array(data.X)
-    labels = np.asarray(data.y, dtype=np.float64)
-    store.save(output, Csr(labels, X.indptr, X.indices, X.data, X.shape[1]), {})
+    store.save(output, Csr(labels.astype(np.float64), X.indptr, X.indices, X.data, X.shape[1]), {})

@@ -6,9 +6,9 @@ import os
 from typing import Any, NamedTuple
 
 from pegasos.data.errors import DataError
+from pegasos.data.formats import is_table
 
 MAX_CLASSES = 1000
-_TABLES = (".csv", ".csv.gz", ".tsv", ".parquet")
 
 
 class Reading(NamedTuple):
@@ -32,16 +32,11 @@ class Data(NamedTuple):
     names: list[str] | None
 
 
-def is_table(path: str) -> bool:
-    """Whether a file is CSV or Parquet, by its name."""
-    return path.lower().endswith(_TABLES)
-
-
 def read(path: str, reading: Reading) -> Data:
     """A whole data file."""
     import numpy as np
 
-    from pegasos.data import store
+    from pegasos.data import container, store
     from pegasos.data.files import dialect_of, matrix, read_svmlight
     from pegasos.data.tables import whole
 
@@ -52,8 +47,8 @@ def read(path: str, reading: Reading) -> Data:
         if reading.label is None:
             raise DataError(f"{path}: name the column of the labels with --label")
         table = read_table(path, label=reading.label, dtype=dtype, header=reading.header)
-        return Data(table.X, table.y, table.names)
-    if store.is_store(path):
+        return Data(table.X, table.y, table.names if reading.header else None)
+    if container.kind_of(path) is not None:
         stored, _ = store.load(path)
         return Data(matrix(stored), whole(stored.labels), None)
     duplicates = "sum" if reading.sum_duplicates else "error"

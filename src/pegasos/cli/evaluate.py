@@ -43,10 +43,10 @@ def evaluate(
 
 def _facts(model: Any, blocks: list[Any], file: str) -> dict[str, Any]:
     import numpy as np
-    from sklearn.metrics import confusion_matrix, roc_auc_score
+    from sklearn.metrics import roc_auc_score
 
-    from pegasos.cli.apply import chosen
     from pegasos.data.errors import DataError
+    from pegasos.model.linear import chosen
 
     if blocks[0].labels is None:
         raise DataError(f"{file}: no labels to compare with; name their column with --label")
@@ -58,7 +58,9 @@ def _facts(model: Any, blocks: list[Any], file: str) -> dict[str, Any]:
     if strangers:
         note(f"{file}: classes unknown to the model count as errors: {', '.join(strangers[:5])}")
     k = len(model.classes)
-    confusion = confusion_matrix(truth, chosen(scores), labels=range(k))
+    confusion = np.zeros((k, k), dtype=int)
+    known = truth >= 0
+    np.add.at(confusion, (truth[known], chosen(scores)[known]), 1)
     right, actual, said = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
     facts: dict[str, Any] = {
         "rows": len(y),

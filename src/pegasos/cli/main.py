@@ -8,6 +8,7 @@ is heavy when they run, so that `pegasos --help` is quick.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 import traceback
@@ -70,7 +71,8 @@ def _explained(error: Exception) -> tuple[int, str]:
         return 3, f"out of memory: {text}"
     if isinstance(error, ValueError):
         return 2, text
-    return 1, f"{type(error).__name__}: {text} (a fault of the program: --debug shows where)"
+    where = "a fault of the program: pegasos --debug COMMAND shows where"
+    return 1, f"{type(error).__name__}: {text} ({where})"
 
 
 app = typer.Typer(
@@ -109,6 +111,10 @@ def main() -> None:
     """Entry point of the command `pegasos`."""
     hear_signals()
     show_warnings()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # whatever the locale, names can be shown
+            with contextlib.suppress(OSError):
+                stream.reconfigure(errors="backslashreplace")
     app()
 
 

@@ -42,6 +42,7 @@ def predict(
     from pegasos.cli import apply
     from pegasos.data.atomic import check_writable, writing
     from pegasos.model import file as model_file
+    from pegasos.model import linear
 
     if output != "-":
         refuse_same(output, model, file)
@@ -54,11 +55,11 @@ def predict(
     names = [str(name).encode() for name in loaded.classes.tolist()]
     with writing(output) as out:
         for block in apply.scored(loaded, file, reading, not unlabelled):
-            columns: list[Any] = [[names[k] for k in apply.chosen(block.scores).tolist()]]
+            columns: list[Any] = [[names[k] for k in linear.chosen(block.scores).tolist()]]
             if scores:
                 columns += _texts(block.scores)
             if probabilities:
-                columns += _texts(apply.probabilities(block.scores))
+                columns += _texts(linear.probabilities(block.scores))
             lines = columns[0] if len(columns) == 1 else map(b" ".join, zip(*columns, strict=True))
             out.write(b"\n".join(lines) + b"\n")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 import warnings
@@ -14,7 +15,9 @@ import typer
 
 from pegasos.cli import options as opt
 from pegasos.cli.console import note, say
-from pegasos.cli.data import Data, Reading, check_classes, check_width, is_table, read, refuse_same
+from pegasos.cli.data import Data, Reading, check_classes, check_width, read, refuse_same
+from pegasos.data.errors import DataError
+from pegasos.data.formats import is_table
 
 _STOP = "Stopping"
 
@@ -79,7 +82,10 @@ def train(
     solver: Annotated[
         SolverName, typer.Option(help="auto chooses and says why.", rich_help_panel=_STOP)
     ] = SolverName.auto,
-    seed: Annotated[int, typer.Option(help="Of the order of rows.", rich_help_panel=_STOP)] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, max=2**32 - 1, help="Of the order of rows.", rich_help_panel=_STOP),
+    ] = 0,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -127,6 +133,8 @@ def train(
         line.say(f"reading {file}")
         data = read(file, reading)
         _check(file, data)
+        if center is not None:
+            _check_center(center, data, reading)
         seconds = time.perf_counter() - started
         keeper = Checkpoints(checkpoint, checkpoint_every)
         _fit(estimator, data, keeper, line)
@@ -136,24 +144,38 @@ def train(
     facts |= {"resumed": keeper.resumed, "compiled": line.compiled}
     facts["seconds"] = {"reading": seconds, "all": time.perf_counter() - started}
     if json_:
-        typer.echo(json.dumps(facts))
+        typer.echo(json.dumps(_finite(facts)))
     else:
         _report(facts)
 
 
+def _finite(value: Any) -> Any:
+    """What is not finite as null, which JSON knows."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _check_outputs(outputs: list[Path | None], inputs: list[str | Path | None]) -> None:
     """Find out before the work whether its results can be written."""
-    from pegasos.data.atomic import check_writable
+    from pegasos.data.atomic import check_writable, destination
 
-    for output in outputs:
-        if output is not None:
-            refuse_same(output, *(path for path in inputs if path is not None))
-            check_writable(output)
+    places: list[Path] = []
+    for output in (path for path in outputs if path is not None):
+        refuse_same(output, *(path for path in inputs if path is not None))
+        check_writable(output)
+        if destination(output) in places:
+            raise DataError(f"{output}: model and checkpoint need a file each")
+        places.append(destination(output))
 
 
 def _kept(reading: Reading, file: str) -> dict[str, Any]:
     """What prediction must know of how the data were read."""
-    return {"label": reading.label} if is_table(file) else {"zero_based": reading.zero_based}
+    if is_table(file):
+        return {"label": reading.label, "header": reading.header}
+    return {"zero_based": reading.zero_based}
 
 
 def _estimator(loss: Loss, tau: float, center: Path | None, settings: dict[str, Any]) -> Any:
@@ -177,6 +199,21 @@ def _check(file: str, data: Data) -> None:
     check_classes(file, data.y)
     n_classes = len(np.unique(data.y))
     check_width(file, data.X.shape[1], 1 if n_classes == 2 else n_classes, note)
+
+
+def _check_center(center: Path, data: Data, reading: Reading) -> None:
+    """A centre must speak of the same features and classes."""
+    import numpy as np
+
+    from pegasos.model import file as model_file
+
+    model = model_file.load(center)
+    if model.names is not None and data.names is not None and model.names != data.names:
+        raise DataError(f"{center}: its features have other names, or another order")
+    if model.classes.tolist() != np.unique(data.y).tolist():
+        raise DataError(f"{center}: its classes are {model.classes.tolist()[:8]}, not the data's")
+    if model.reading.get("zero_based", reading.zero_based) != reading.zero_based:
+        raise DataError(f"{center}: its indices start at another number: --zero-based differs")
 
 
 def _fit(estimator: Any, data: Data, keeper: Any, line: Any) -> None:

@@ -23,7 +23,8 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
-        self._before = {number: signal.signal(number, self._hear) for number in STOPPING}
+        heard = [s for s in STOPPING if signal.getsignal(s) is not signal.SIG_IGN]
+        self._before = {number: signal.signal(number, self._hear) for number in heard}
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -50,13 +51,14 @@ class Watcher:
         self.line.begin(driver.stop.tol)
         return self.checkpoints.begin(task, k, driver)
 
-    def step(self, driver: Driver, progress: Progress) -> bool:
+    def step(self, driver: Driver, progress: Progress) -> None:
         stopping = self.signals.received is not None and progress.stop is None
         if progress.stop is None:
             self.checkpoints.step(driver, now=stopping)
         objective = float(driver.state.objective)
         self.line.show(self._name, progress, objective)
-        return stopping
+        if stopping:
+            raise KeyboardInterrupt
 
     def end(self, run: Run) -> None:
         self.checkpoints.end(run)

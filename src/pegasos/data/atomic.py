@@ -15,22 +15,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+_UMASK = os.umask(0)
+os.umask(_UMASK)
+
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacing(path: str | os.PathLike[str], private: bool = False) -> Iterator[IO[bytes]]:
     """A binary file to write, which takes the place of `path` if all goes well.
 
-    A symbolic link stays one: its target is replaced. Permissions of an old file are kept.
+    A symbolic link stays one: its target is replaced. Permissions of an old file are kept; a
+    `private` one is for its owner alone.
     """
     place = destination(path)
-    handle, temporary = tempfile.mkstemp(
-        prefix=f".{place.name[:40]}.", suffix=".tmp", dir=place.parent
-    )
+    with _named(path):
+        handle, temporary = tempfile.mkstemp(
+            prefix=f".{place.name[:40]}.", suffix=".tmp", dir=place.parent
+        )
     try:
         with _named(path), os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
-            os.fchmod(file.fileno(), _mode(place))
+            if hasattr(os, "fchmod") and not private:
+                os.fchmod(file.fileno(), _mode(place))
             os.fsync(file.fileno())
         with _named(path):
             os.replace(temporary, place)
@@ -50,8 +56,9 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         return
     if sys.stdout is None:
         raise OSError("standard output is closed: name a file")
-    yield sys.stdout.buffer
-    sys.stdout.buffer.flush()
+    with _named("standard output"):
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
 
 
 @contextlib.contextmanager
@@ -60,7 +67,8 @@ def _named(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None and error.errno is not None:
+        ours = error.filename is None or str(error.filename).endswith(".tmp")
+        if ours and error.errno is not None and not isinstance(error, BrokenPipeError):
             raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         raise
 
@@ -97,9 +105,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 def _mode(place: Path) -> int:
     if place.exists():
         return stat.S_IMODE(place.stat().st_mode)
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+    return 0o666 & ~_UMASK
 
 
 def _sync_directory(folder: Path) -> None:

@@ -18,6 +18,7 @@ import json
 import math
 import mmap
 import os
+import re
 import zlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,9 +35,10 @@ _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U64": "<u8",
 }
 _NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
 _MAX_HEADER = 100_000_000
-_MAX_ARRAYS = 1000
+_MAX_ARRAYS = 10_000
 _MAX_VALUES = 2_000_000  # of JSON: a second's work, and memory to match
 _SEAL = 32
+_FORMAT = re.compile(rb'\{"__metadata__":\{"pegasos":"\{\\"format\\": \\"([a-z-]+)\\"')
 
 
 class Contents(NamedTuple):
@@ -52,7 +54,11 @@ def write(
     """The same description and arrays give the same bytes."""
     plain = {name: _plain(array) for name, array in arrays.items()}
     sums = {name: zlib.crc32(_bytes(array)) for name, array in plain.items()}
-    text = json.dumps({**description, "crc32": sums}, sort_keys=True, allow_nan=False)
+    parts = {**description, "crc32": sums}
+    ordered = {key: parts[key] for key in sorted(parts, key=lambda key: (key != "format", key))}
+    text = json.dumps(ordered, allow_nan=False)
+    if len(plain) >= _MAX_ARRAYS:
+        raise ValueError(f"{len(plain)} arrays are too many for a file")
     header: dict[str, Any] = {"__metadata__": {"pegasos": text}}
     place = 0
     for name, array in plain.items():
@@ -85,15 +91,23 @@ def _bytes(array: np.ndarray) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def read(path: str | os.PathLike[str]) -> Contents:
-    """Everything in a file, checked; the arrays are read-only views of the mapped file."""
+def kind_of(path: str | os.PathLike[str]) -> str | None:
+    """The format that a file of ours says it has; None for any other, a pipe included."""
+    if os.fspath(path) == "-" or not os.path.isfile(path):
+        return None
     with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size == 0:
+        found = _FORMAT.match(file.read(256)[8:])
+    return found[1].decode() if found else None
+
+
+def read(path: str | os.PathLike[str], mapped: bool = False) -> Contents:
+    """Everything in a file, checked; `mapped`: the arrays are views of the file itself."""
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
             raise DataError(f"{path}: is empty")
-        buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if mapped else file.read()
     try:
-        return parse(memoryview(buffer))
+        return parse(memoryview(whole))
     except DataError as error:
         raise DataError(f"{os.fspath(path)}: {error}") from None
 

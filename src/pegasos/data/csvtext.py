@@ -23,6 +23,7 @@ import numpy as np
 from pegasos.core.threads import available
 from pegasos.data.columns import MISSING, Columns, Piece, listed
 from pegasos.data.errors import DataError, excerpt
+from pegasos.data.formats import delimiter_of
 from pegasos.data.grammar import FLOAT32_LIMIT
 from pegasos.data.stream import Block, Text
 
@@ -48,8 +49,7 @@ class Csv(Text):
 
     def __init__(self, path: str | os.PathLike[str], header: bool = True):
         super().__init__(path)
-        stem = re.sub(r"\.(gz|bz2|xz)$", "", str(path).lower())
-        self.delimiter = "\t" if stem.endswith(".tsv") else ","
+        self.delimiter = delimiter_of(path)
         self._header = header
         self._taken = self._given = 0  # bytes
         try:

@@ -82,7 +82,7 @@ def read_svmlight(
     n_threads: int | None = None,
 ) -> Csr:
     """All rows of a text file, from its cache if that is allowed and good."""
-    if not cache or not os.path.isfile(path):
+    if not cache or os.fspath(path) == "-" or not os.path.isfile(path):
         return _parsed(path, dialect, dtype, n_threads)
     how = {**dialect._asdict(), "limit": str(dialect.limit), "dtype": dtype.name}
     found = store.from_cache(path, how)

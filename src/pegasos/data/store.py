@@ -11,23 +11,29 @@ import hashlib
 import logging
 import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from pegasos.core.jit import user_cache
 from pegasos.data import container
-from pegasos.data.atomic import replacing
+from pegasos.data.atomic import replacing, writing
 from pegasos.data.errors import DataError
 from pegasos.data.svmlight import Csr
 
 log = logging.getLogger("pegasos")
 
 FORMAT, VERSION = "pegasos-data", 1
+CACHE_BYTES = 20_000_000_000  # of all caches together
 
 
 def save(path: str | os.PathLike[str], data: Csr, origin: dict[str, Any]) -> None:
-    """Write a store; `origin` says what the data came from."""
+    """Write a store ("-": to standard output); `origin` says what the data came from."""
+    with writing(path) as file:
+        _write(file, data, origin)
+
+
+def _write(file: IO[bytes], data: Csr, origin: dict[str, Any]) -> None:
     description = {"format": FORMAT, "version": VERSION, "width": data.width, "origin": origin}
     arrays = {
         "labels": data.labels,
@@ -35,13 +41,12 @@ def save(path: str | os.PathLike[str], data: Csr, origin: dict[str, Any]) -> Non
         "columns": data.columns,
         "values": data.values,
     }
-    with replacing(path) as file:
-        container.write(file, description, arrays)
+    container.write(file, description, arrays)
 
 
 def load(path: str | os.PathLike[str]) -> tuple[Csr, dict[str, Any]]:
     """The data of a store, mapped, and its origin; every number is checked before it is used."""
-    description, arrays = container.read(path)
+    description, arrays = container.read(path, mapped=True)
     try:
         return _checked(description, arrays), description["origin"]
     except (DataError, KeyError, TypeError) as error:
@@ -72,15 +77,6 @@ def _checked(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Csr:
     return Csr(labels, starts, columns, values, width)
 
 
-def is_store(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as a store does."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(64)[8:].startswith(b'{"__metadata__":{"pegasos":')
-    except OSError:
-        return False
-
-
 # The cache of a text file
 
 
@@ -109,10 +105,12 @@ def origin_of(source: str | os.PathLike[str], how: dict[str, Any]) -> dict[str, 
 def from_cache(source: str | os.PathLike[str], how: dict[str, Any]) -> Csr | None:
     """The cached data of a source that has not changed since; None otherwise."""
     path = cache_path(source, how)
-    if path is None or not path.exists():
+    if path is None:
         return None
     try:
         data, origin = load(path)
+    except FileNotFoundError:
+        return None
     except (DataError, OSError) as error:
         log.warning("cache not used: %s", error)
         return None
@@ -125,11 +123,24 @@ def to_cache(source: str | os.PathLike[str], how: dict[str, Any], data: Csr, ori
     if path is None:
         return False
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if origin_of(source, how) != origin:
             return False
-        save(path, data, origin)
+        _make_room(path.parent, sum(part.nbytes for part in data[:4]))
+        with replacing(path, private=True) as file:
+            _write(file, data, origin)
     except OSError as error:
         log.warning("not cached: %s", error)
         return False
     return True
+
+
+def _make_room(folder: Path, need: int) -> None:
+    """Remove the caches that were written first until all fit into CACHE_BYTES."""
+    kept = sorted(folder.glob("*.pegasos"), key=lambda path: path.stat().st_mtime)
+    total = need + sum(path.stat().st_size for path in kept)
+    for path in kept:
+        if total <= CACHE_BYTES:
+            break
+        total -= path.stat().st_size
+        path.unlink(missing_ok=True)

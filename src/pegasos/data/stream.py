@@ -58,6 +58,8 @@ class Text:
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path, self.name = path, name_of(path)
+        if str(path) == "-" and sys.stdin is None:
+            raise ReadError("standard input is closed")
         self._raw: IO[bytes] = sys.stdin.buffer if str(path) == "-" else _open(Path(path))
         self._before = _state(self._raw)
         self._spare: list[bytearray] = []

@@ -64,7 +64,7 @@ def read_pieces(
     queue: deque[tuple[Block, Future[Piece | Bad]]] = deque()
     lines, rows, qids = 0, 0, 0
 
-    def finished() -> Piece:
+    def finished() -> Iterator[Piece]:
         nonlocal lines, rows, qids
         block, future = queue.popleft()
         result = future.result()
@@ -74,16 +74,17 @@ def read_pieces(
         lines += result.lines
         rows += len(result.labels)
         qids += result.qids
-        return result
+        if len(result.labels):
+            yield result
 
     with ThreadPoolExecutor(workers) as pool:
         try:
             for block in text:
                 queue.append((block, pool.submit(parse_block, block, dialect, dtype)))
                 if len(queue) > workers:
-                    yield finished()
+                    yield from finished()
             while queue:
-                yield finished()
+                yield from finished()
         finally:
             for _, waiting in queue:
                 waiting.cancel()

@@ -15,6 +15,7 @@ import numpy as np
 from pegasos.data.columns import Columns, choose, listed
 from pegasos.data.csvtext import Csv
 from pegasos.data.errors import DataError, excerpt
+from pegasos.data.formats import format_of_name
 from pegasos.data.parquet import Parquet, is_number
 
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -81,17 +82,19 @@ def read_batches(
     header: bool = True,
     wanted: list[str] | None = None,
     batch_rows: int = 1 << 16,
+    text_labels: bool = False,
 ) -> Iterator[Table]:
     """The same as `read_table`, but in tables of at most `batch_rows` rows, in bounded memory.
 
     Whether CSV labels are numbers is settled by the first batch: text later on is then a DataError.
+    With `text_labels` they are text in any case.
     """
     if batch_rows < 1:
         raise ValueError(f"batch_rows must be 1 or more, not {batch_rows}")
     with _open(path, header) as source:
         columns = choose(source.name, source.names, label, wanted, header)
         names = [columns.names[j] for j in columns.features]
-        labels = Labels(source.name, columns, source.texts_may_be_numbers)
+        labels = Labels(source.name, columns, source.texts_may_be_numbers and not text_labels)
         for piece in source.pieces(columns, _checked(dtype)):
             y = None if piece.labels is None else labels.of([piece.labels])
             for i in range(0, len(piece.X), batch_rows):
@@ -106,7 +109,7 @@ def read_names(path: str | os.PathLike[str], *, header: bool = True) -> list[str
 
 
 def _open(path: str | os.PathLike[str], header: bool) -> Csv | Parquet:
-    return Parquet(path) if str(path).lower().endswith(".parquet") else Csv(path, header)
+    return Parquet(path) if format_of_name(path) == "parquet" else Csv(path, header)
 
 
 def _checked(dtype: Any) -> np.dtype:

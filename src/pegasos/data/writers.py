@@ -16,6 +16,7 @@ import numpy as np
 
 from pegasos.data.atomic import writing
 from pegasos.data.errors import DataError, excerpt
+from pegasos.data.formats import delimiter_of
 from pegasos.data.grammar import MAX_INDEX
 
 CELLS = 1 << 20  # of a block of rows of text
@@ -56,8 +57,7 @@ def write_csv(
     name = os.fspath(path)
     X = _rows(name, X)
     schema, labels = _table(name, X, y, names, label)
-    stem = name.lower().removesuffix(".gz")
-    options = csv.WriteOptions(delimiter="\t" if stem.endswith(".tsv") else ",")
+    options = csv.WriteOptions(delimiter=delimiter_of(path))
     _check_plain(name, labels, schema.names)
     with _text(path) as file, csv.CSVWriter(file, schema, write_options=options) as writer:
         for i, end in _blocks(X, CELLS, full=True):
@@ -80,6 +80,8 @@ def write_parquet(
 
 @contextlib.contextmanager
 def _text(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    if os.fspath(path).lower().endswith((".bz2", ".xz")):
+        raise DataError(f"{os.fspath(path)}: text is written plain or as .gz")
     with writing(path) as file:
         if not os.fspath(path).lower().endswith(".gz"):
             yield file

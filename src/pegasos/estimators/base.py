@@ -20,13 +20,13 @@ from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from pegasos.core.matrix import products
 from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.one_vs_all import Task, Watch, signs, solve
 from pegasos.estimators.transfer import centers_of
+from pegasos.model.linear import chosen, scores_of, weight_vectors
 from pegasos.objective.problem import C_from_lam
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
@@ -125,19 +125,15 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             dtype=small_dtype(X),
             accept_large_sparse=True,
         )
-        rows = as_rows(X, 1.0)
+        rows, weights = as_rows(X, 1.0), weight_vectors(self.coef_, self.intercept_)
         with use_threads(par.threads_of(self.n_threads)):
-            scores = [
-                products(rows, np.append(w, b))
-                for w, b in zip(self.coef_, self.intercept_, strict=True)
-            ]
-        return scores[0] if len(scores) == 1 else np.column_stack(scores)
+            scores = scores_of(weights, rows)
+        return scores[:, 0] if len(weights) == 1 else scores
 
     def predict(self, X):
         """The most likely class of each row."""
         scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        return self.classes_[chosen(scores.reshape(len(scores), -1))]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -171,7 +167,9 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _encode(self, y) -> np.ndarray:
         classes = np.unique(y)
-        check_classification_targets(classes if len(classes) > 1 else y)
+        with warnings.catch_warnings():  # many classes are no reason to warn
+            warnings.simplefilter("ignore", UserWarning)
+            check_classification_targets(classes if len(classes) > 1 else y)
         self.classes_ = classes
         if len(self.classes_) < 2:
             raise ValueError(

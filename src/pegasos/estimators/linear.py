@@ -8,6 +8,7 @@ import numpy as np
 
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
+from pegasos.model.linear import probabilities
 from pegasos.objective.losses import Logistic
 
 _COMMON = """C : float, default=1.0
@@ -185,10 +186,7 @@ class LogisticRegression(LinearClassifier):
     def predict_proba(self, X):
         """Probabilities of the classes (columns in the order of `classes_`)."""
         scores = self.decision_function(X)
-        p = 1.0 / (1.0 + np.exp(-np.clip(scores, -700.0, 700.0)))
-        if p.ndim == 1:
-            return np.column_stack([1.0 - p, p])
-        return p / p.sum(axis=1, keepdims=True)
+        return probabilities(scores.reshape(len(scores), -1))
 
     def predict_log_proba(self, X):
         """Logarithms of the probabilities."""

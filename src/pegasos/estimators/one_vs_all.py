@@ -25,9 +25,8 @@ class Watch(Protocol):
     def begin(self, task: Task, k: int, driver: Driver) -> Run | None:
         """Problem k is about to begin; may restore its driver, or answer with its finished run."""
 
-    def step(self, driver: Driver, progress: Progress) -> bool:
-        """After each step; True ends the fit here as Ctrl-C does."""
-        return False
+    def step(self, driver: Driver, progress: Progress) -> None:
+        """After each step; may end the fit by an exception."""
 
     def end(self, run: Run) -> None:
         """The problem is solved."""
@@ -105,8 +104,8 @@ def _drive(driver: Driver, watcher: ProblemTask | None, task: Task, k: int) -> R
             log.info(
                 "problem %d  epoch %d  %.2f s  gap %.1e", k, progress.epoch, progress.seconds, gap
             )
-        if task.watch is not None and task.watch.step(driver, progress) and progress.stop is None:
-            return driver.interrupt()
+        if task.watch is not None:
+            task.watch.step(driver, progress)
     run = driver.result()
     if task.watch is not None:
         task.watch.end(run)

@@ -116,9 +116,10 @@ def _check_owner(name: str, found: Any, owner: dict[str, Any]) -> None:
         raise DataError(f"{name}: it does not say what it belongs to")
     for key, value in owner.items():
         if found.get(key) != value:
+            both = f" (was {str(found.get(key))[:60]}, is {str(value)[:60]})"
+            words = f"{key} differ{'' if isinstance(value, dict) else both}"
             raise DataError(
-                f"{name}: a checkpoint of another run: {key} was {str(found.get(key))[:60]}, "
-                f"now {str(value)[:60]}; remove it or name another file"
+                f"{name}: a checkpoint of another run: {words}; remove it or name another file"
             )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pegasos.data import container
-from pegasos.data.atomic import replacing
+from pegasos.data.atomic import writing
 from pegasos.data.errors import DataError
 from pegasos.model.linear import CLASS_TYPES, LinearModel, check
 
@@ -45,7 +45,7 @@ def save(path: str | os.PathLike[str], model: LinearModel) -> None:
     arrays = {"coef": model.coef, "intercept": model.intercept}
     if model.center is not None:
         arrays |= {"center_coef": model.center[0], "center_intercept": model.center[1]}
-    with replacing(path) as file:
+    with writing(path) as file:
         container.write(file, description, arrays)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pegasos.data.atomic import replacing
+from pegasos.data.atomic import writing
 from pegasos.data.errors import DataError, excerpt
 from pegasos.model.linear import LinearModel, check
 
@@ -52,7 +52,7 @@ def save(path: str | os.PathLike[str], model: LinearModel) -> None:
         "w",
         *(" ".join(f"{w:.17g}" for w in row) + " " for row in weights.T),
     ]
-    with replacing(path) as file:
+    with writing(path) as file:
         file.write(("\n".join(lines) + "\n").encode())
 
 

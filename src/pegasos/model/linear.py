@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegasos.core.matrix import products
+
 KINDS = ("LinearSVC", "LogisticRegression")
 CLASS_TYPES = {"i": "int", "u": "int", "f": "float", "b": "bool", "U": "str"}
 
@@ -30,6 +32,29 @@ class LinearModel(NamedTuple):
     @property
     def n_features(self) -> int:
         return self.coef.shape[1]
+
+
+def weight_vectors(coef: np.ndarray, intercept: np.ndarray) -> list[np.ndarray]:
+    """One vector per problem, the intercept last, as rows with a virtual column of ones want it."""
+    return [np.append(w, b) for w, b in zip(coef, intercept, strict=True)]
+
+
+def scores_of(weights: list[np.ndarray], rows: Any) -> np.ndarray:
+    """Scores of rows with a virtual column of ones, a column per problem."""
+    return np.column_stack([products(rows, w) for w in weights])
+
+
+def chosen(scores: np.ndarray) -> np.ndarray:
+    """The number of the class of each row."""
+    return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def probabilities(scores: np.ndarray) -> np.ndarray:
+    """Of the classes, for a logistic model; of several they are normalised to sum to 1."""
+    p = 1.0 / (1.0 + np.exp(-np.clip(scores, -700.0, 700.0)))
+    if p.shape[1] == 1:
+        return np.column_stack([1.0 - p, p])
+    return p / p.sum(axis=1, keepdims=True)
 
 
 def check(model: LinearModel) -> LinearModel:

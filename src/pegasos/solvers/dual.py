@@ -100,7 +100,7 @@ class Dual:
             shuffle(state.order, state.active, state.rng)
         n = n_rows(problem.rows)
         length = max(1, _SLICE * n // max(1, n_entries(problem.rows)))
-        cursor, active, *sums = _sweep(problem, state, min(state.cursor + length, n))
+        cursor, active, *sums = _sweep(problem, state, length)
         state = state._replace(cursor=cursor, active=active, **dict(zip(_SUMS, sums, strict=True)))
         if state.cursor < state.active:
             return state
@@ -166,13 +166,15 @@ def _part(problem, state, margins):
 
 
 @hot
-def _sweep(problem, state, stop):
-    """Coordinate steps on order[cursor:stop]; returns cursor, active and the sums of the epoch."""
+def _sweep(problem, state, length):
+    """Steps on up to `length` rows from the cursor on; returns it, active, sums of the epoch."""
     alpha, w, order, radius = state.alpha, state.w, state.order, state.radius
     loss, rows = problem.loss, problem.rows
     s, active, moves = state.cursor, state.active, state.moves
     terms, losses, aside = state.terms, state.losses, state.aside
-    while s < min(stop, active):
+    visits = 0
+    while s < active and visits < length:
+        visits += 1
         if s + _AHEAD < active:
             ahead = order[s + _AHEAD]
             row_prefetch(rows, ahead)
