@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.datasets import TALL, load
 from benchmarks.rivals import Liblinear
-from benchmarks.table import save
+from benchmarks.table import merged, save
 
 BIAS = {"none": -1.0, "penalised": 1.0}
 
@@ -32,6 +32,8 @@ def run(
         for loss, C in itertools.product(("hinge", "squared_hinge"), Cs):
             for reading in ("none", "penalised", "free"):
                 rows += _check(X, y, rivals.get(reading), name, loss, C, reading)
+    keys = ("set", "loss", "C", "intercept", "tol")
+    rows = merged("certify", rows, keys, order=TALL)
     bad = [row for row in rows if row["warnings"] or row["gap"] > row["tol"] or row["above"] > 0]
     slow = [row for row in rows if row["ratio"] < 1]
     text = [

@@ -132,7 +132,7 @@ def test_evaluate_and_inspect_agree_with_the_estimator(folder):
     shown = json.loads(invoke("inspect", model, "--json").stdout)
     assert shown["objective"] == told["objective"] == [fitted.certificate_.primal]
     assert "accuracy" in invoke("evaluate", model, HEART).stdout
-    assert "proven within" in invoke("inspect", model).stdout
+    assert "proven: the best possible" in invoke("inspect", model).stdout
 
 
 def test_several_classes(folder):
@@ -421,3 +421,21 @@ def test_a_poor_locale_hides_no_name(folder):
     out, said = child.communicate(timeout=60)
     assert child.returncode == 0, said
     assert "a\\u2192b" in out
+
+
+def test_a_limit_keeps_the_checkpoint(folder):
+    args = ("train", HEART, "-m", folder / "m", "--checkpoint", folder / "c", *SLOW_FIT)
+    done = invoke(*args, "--max-iter", "30")
+    assert "the state is kept in" in done.stderr
+    assert load_model(folder / "m").n_iter_ == 30
+    invoke(*args, "--max-iter", "20000")
+    assert load_model(folder / "m").certificate_.relative_gap <= 1e-6
+    assert [path.name for path in folder.iterdir()] == ["m"]
+
+
+def test_swapped_arguments_are_recognised(folder):
+    invoke("train", HEART, "-m", folder / "m")
+    text = folder / "data.svm"
+    text.write_bytes(HEART.read_bytes())
+    assert "are the arguments swapped?" in invoke("predict", text, folder / "m", ok=False).stderr
+    assert "not a data file" in invoke("train", folder / "m", "-m", folder / "n", ok=False).stderr

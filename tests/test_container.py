@@ -149,7 +149,7 @@ FOREIGN = {
     "XGBoost": (b'{"learner": {"attributes": {}}}', "a JSON file"),
     "gzip": (b"\x1f\x8b\x08" + b"x" * 90, "a gzip file"),
     "safetensors": (sealed(b'{"__metadata__":{}}', b""), "not a file of pegasos"),
-    "text": (b"1 1:0.5 2:1\n" * 9, "header: a length of"),
+    "text": (b"1 1:0.5 2:1\n" * 9, "but text"),
 }
 
 

@@ -15,8 +15,9 @@ from fuzz_files import judge, mutated_file, opened, seed_files, seed_models
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from test_svmlight import HEART
 
-from pegasos import LinearSVC, LogisticRegression, load_model, save_model
+from pegasos import LinearSVC, LogisticRegression, load_model, load_svmlight, save_model
 from pegasos.data import container
 from pegasos.data.errors import DataError
 from pegasos.estimators.files import to_model
@@ -282,3 +283,12 @@ def test_the_description_is_plain_json(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load_model(tmp_path / "a")
+
+
+def test_old_files_are_read_for_ever():
+    files = Path(__file__).parent / "files"
+    X, _ = load_svmlight(HEART)
+    model = load_model(files / "heart-v1.model")
+    expected = (files / "heart-v1.labels").read_text().split()
+    assert [str(label) for label in model.predict(X)] == expected
+    assert model.certificate_.relative_gap <= 1e-3 and model.loss == "hinge"

@@ -106,7 +106,8 @@ def _from_table(
     for table in tables:
         if table.X.shape[1] != model.n_features:
             found = table.X.shape[1]
-            raise DataError(f"{path}: {found} features, the model has {model.n_features}")
+            words = f"{found} features, the model has {model.n_features}"
+            raise DataError(f"{path}: {words}; if one is the label, name it with --label")
         yield Scored(table.y, scores_of(weights, DenseRows(table.X, 1.0)))
 
 

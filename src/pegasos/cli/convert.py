@@ -52,7 +52,9 @@ def convert(
     sum_duplicates: opt.SumDuplicates = False,
     threads: opt.Threads = None,
 ) -> None:
-    """Convert data (LIBSVM text, CSV, Parquet, binary) or a model (ours, LIBLINEAR's).
+    """Convert a data file or a model to another format.
+
+    Data: LIBSVM text, CSV, Parquet, binary. Models: ours, LIBLINEAR's.
 
     The binary form (.pegasos) is memory-mapped: it is read at once however large it is.
     """

@@ -64,11 +64,11 @@ def check_classes(name: str, y: Any) -> None:
     classes, first = np.unique(y, return_index=True)
     if len(classes) == 1:
         raise DataError(f"{name}: only one class, {classes[0]}; two or more are needed")
-    if len(classes) > MAX_CLASSES or (classes.dtype.kind == "f" and len(classes) > 20):
+    if len(classes) > MAX_CLASSES or classes.dtype.kind == "f":
         seen = ", ".join(str(y[i]) for i in np.sort(first)[:5])
         raise DataError(
             f"{name}: {len(classes)} distinct labels ({seen}, …): is it a regression? "
-            f"At most {MAX_CLASSES} classes, or 20 that are not whole numbers"
+            f"Classes are whole numbers (or text, in a table), at most {MAX_CLASSES}"
         )
 
 

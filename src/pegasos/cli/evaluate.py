@@ -23,7 +23,7 @@ def evaluate(
     threads: opt.Threads = None,
     json_: opt.Json = False,
 ) -> None:
-    """Compare the predictions of MODEL with the labels of FILE.
+    """Compare predictions of MODEL with the labels of FILE.
 
     Accuracy, precision and recall of each class, who is taken for whom, and for two classes the
     area under the ROC curve.
@@ -46,11 +46,13 @@ def _facts(model: Any, blocks: list[Any], file: str) -> dict[str, Any]:
     from sklearn.metrics import roc_auc_score
 
     from pegasos.data.errors import DataError
+    from pegasos.data.tables import whole
     from pegasos.model.linear import chosen
 
     if blocks[0].labels is None:
         raise DataError(f"{file}: no labels to compare with; name their column with --label")
     y = np.concatenate([block.labels for block in blocks])
+    y = y if y.dtype.kind in "OU" else whole(y)
     scores = np.concatenate([block.scores for block in blocks])
     number = {name: k for k, name in enumerate(model.classes.tolist())}
     truth = np.array([number.get(name, -1) for name in y.tolist()])

@@ -18,7 +18,7 @@ def inspect(
     top: Annotated[int, typer.Option(min=0, help="Weights shown for each problem.")] = 5,
     json_: opt.Json = False,
 ) -> None:
-    """Say what MODEL is: its kind, classes, parameters, proof and largest weights."""
+    """Say what is in MODEL: kind, classes, parameters, proof, weights."""
     from pegasos.model import file as model_file
 
     loaded = model_file.load(model)
@@ -72,13 +72,15 @@ def _report(path: str, facts: dict[str, Any]) -> None:
         say(f"for class {positive}: intercept {facts['intercept'][k]:.4g}; largest {listed}")
         if k < len(facts["objective"]):
             say(f"  {_proof(facts['objective'][k], facts['bound'][k])}")
+    if len(facts["weights"]) > 20:
+        say(f"… and {len(facts['weights']) - 20} more classes (--json has all)")
 
 
 def _proof(primal: float, dual: float) -> str:
-    gap = (primal - dual) / abs(primal) if primal else math.inf
+    gap = max(0.0, primal - dual) / abs(primal) if primal else math.inf
     return (
-        f"objective {primal:.6g}, the best possible is at least {dual:.6g}: "
-        f"proven within {100 * gap:.2g} %"
+        f"objective {primal:.6g}; proven: the best possible is at least {dual:.6g}, "
+        f"at most {100 * gap:.2g} % lower"
     )
 
 

@@ -63,7 +63,9 @@ def _explained(error: Exception) -> tuple[int, str]:
     text = " ".join(str(error).split())
     if hasattr(error, "format_message"):  # Typer's own: a wrong option, command or value
         text = " ".join(error.format_message().split())
-        return 2, f"{text.rstrip('.')} (see pegasos --help)"
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "pegasos"
+        return 2, f"{text.rstrip('.')} (see {command} --help)"
     if isinstance(error, OSError):
         named = f"{error.filename}: {error.strerror}" if error.filename else text
         return 3, named

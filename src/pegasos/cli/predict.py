@@ -35,9 +35,10 @@ def predict(
     sum_duplicates: opt.SumDuplicates = False,
     threads: opt.Threads = None,
 ) -> None:
-    """Predict the class of each row of FILE: one line per row, in order, in bounded memory.
+    """Predict the class of each row of FILE, in bounded memory.
 
-    Features that the model has never seen are ignored, and counted in a note.
+    One line per row, in order. Features of LIBSVM text that the model has never seen are ignored,
+    and counted in a note; the columns of a table must be those of the model.
     """
     from pegasos.cli import apply
     from pegasos.data.atomic import check_writable, writing

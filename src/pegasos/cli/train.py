@@ -18,6 +18,7 @@ from pegasos.cli.console import note, say
 from pegasos.cli.data import Data, Reading, check_classes, check_width, read, refuse_same
 from pegasos.data.errors import DataError
 from pegasos.data.formats import is_table
+from pegasos.data.stream import name_of
 
 _STOP = "Stopping"
 
@@ -70,7 +71,8 @@ def train(
     tol: Annotated[
         float,
         typer.Option(
-            help="Stop when the objective is proven to be within this share of the best possible.",
+            help="Stop when it is proven that the best possible objective is at most this share "
+            "lower.",
             rich_help_panel=_STOP,
         ),
     ] = 1e-3,
@@ -139,7 +141,7 @@ def train(
         keeper = Checkpoints(checkpoint, checkpoint_every)
         _fit(estimator, data, keeper, line)
         model_file.save(model, to_model(estimator, _kept(reading, file)))
-        keeper.done()
+        keeper.done(estimator.stop_reason_)
     facts = _facts(file, model, estimator, data)
     facts |= {"resumed": keeper.resumed, "compiled": line.compiled}
     facts["seconds"] = {"reading": seconds, "all": time.perf_counter() - started}
@@ -196,6 +198,8 @@ def _estimator(loss: Loss, tau: float, center: Path | None, settings: dict[str, 
 def _check(file: str, data: Data) -> None:
     import numpy as np
 
+    if data.X.shape[1] == 0:
+        raise DataError(f"{name_of(file)}: no features, only labels")
     check_classes(file, data.y)
     n_classes = len(np.unique(data.y))
     check_width(file, data.X.shape[1], 1 if n_classes == 2 else n_classes, note)
@@ -274,15 +278,15 @@ def _report(facts: dict[str, Any]) -> None:
     classes = ", ".join(str(name) for name in facts["classes"][:6])
     more = ", …" if len(facts["classes"]) > 6 else ""
     say(
-        f"{facts['data']}: {facts['rows']:,} rows, {facts['features']:,} features, "
+        f"{name_of(facts['data'])}: {facts['rows']:,} rows, {facts['features']:,} features, "
         f"classes {classes}{more} (read in {facts['seconds']['reading']:.2f} s)"
     )
     worst = max(range(len(facts["gap"])), key=lambda k: facts["gap"][k])
     gap, objective, bound = (facts[key][worst] for key in ("gap", "objective", "bound"))
     which = "" if len(facts["gap"]) == 1 else f" (of {len(facts['gap'])} problems, the worst)"
     say(
-        f"objective {objective:.6g}, proven to be at most {100 * gap:.2g} % above the best "
-        f"possible (at least {bound:.6g}){which}"
+        f"objective {objective:.6g}; proven: the best possible is at least {bound:.6g}, "
+        f"at most {100 * gap:.2g} % lower{which}"
     )
     name, why = facts["solver"][worst]
     once = f" ({facts['compiled']} loops compiled, once)" if facts["compiled"] else ""

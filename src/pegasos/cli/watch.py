@@ -9,7 +9,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from pegasos.cli.checkpoints import Checkpoints
+from pegasos.cli.checkpoints import LIMITS, Checkpoints
 from pegasos.cli.stop import STOPPING, Terminated
 from pegasos.estimators.one_vs_all import Task
 from pegasos.solvers.driver import Driver, Progress, Run
@@ -45,7 +45,7 @@ class Watcher:
         self._name = ""
 
     def begin(self, task: Task, k: int, driver: Driver) -> Run | None:
-        self._name = f"{task.names[k]} ({k + 1} of {len(task.targets)})  "
+        self._name = f"{task.names[k]} ({k + 1} of {len(task.targets)})"
         if len(task.targets) == 1:
             self._name = ""
         self.line.begin(driver.stop.tol)
@@ -53,8 +53,8 @@ class Watcher:
 
     def step(self, driver: Driver, progress: Progress) -> None:
         stopping = self.signals.received is not None and progress.stop is None
-        if progress.stop is None:
-            self.checkpoints.step(driver, now=stopping)
+        if progress.stop is None or progress.stop in LIMITS:
+            self.checkpoints.step(driver, now=stopping or progress.stop is not None)
         objective = float(driver.state.objective)
         self.line.show(self._name, progress, objective)
         if stopping:
@@ -80,7 +80,7 @@ class ProgressLine:
 
             console = Console(stderr=True, highlight=False)
             self._live = Bar(
-                BarColumn(20), TextColumn("{task.description}"), console=console, transient=True
+                BarColumn(10), TextColumn("{task.description}"), console=console, transient=True
             )
             self._task = self._live.add_task("", total=1.0)
 
@@ -114,10 +114,10 @@ class ProgressLine:
         gap, sign = progress.estimate / objective if objective else math.inf, "about "
         if progress.certificate is not None:
             gap, sign = progress.certificate.relative_gap, ""
-        words = f"{name}epoch {progress.epoch}  {progress.seconds:.1f} s"
+        words = f"epoch {progress.epoch}  {progress.seconds:.1f} s  {name}"
         if math.isfinite(gap) and gap > 0.0:
             self._first = max(gap, self._first or gap)
             share = math.log(self._first / gap) / math.log(max(self._first / self._tol, 1.0 + 1e-9))
-            words += f"  gap {sign}{gap:.1e} (until {self._tol:g})"
+            words = f"gap {sign}{gap:.1e} to {self._tol:g}  {words}"
             self._live.update(self._task, completed=min(1.0, max(0.0, share)))
         self._live.update(self._task, description=words)

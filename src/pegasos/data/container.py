@@ -160,6 +160,8 @@ def _looks_like(start: bytes) -> str | None:
     for magic, what in known.items():
         if start.startswith(magic):
             return f"not a file of pegasos but {what}"
+    if start and all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in start):
+        return "not a file of pegasos but text (a data file? are the arguments swapped?)"
     return None
 
 

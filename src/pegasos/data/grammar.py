@@ -93,7 +93,7 @@ def _field(text: bytes, column: int, number: int, dialect: Dialect) -> tuple[int
     digits = parts[0].lstrip(b"0") or b"0"
     index = int(digits) if len(digits) < 20 else MAX_INDEX + 1
     if index < dialect.first:
-        words = "index 0, but indices start at 1 (is the file zero-based? then say so)"
+        words = "index 0, but indices start at 1 (else: zero_based=True, --zero-based)"
         raise LineError(column, number, words)
     if index > dialect.last:
         words = f"the index {excerpt(parts[0])} is above the limit of {dialect.last}"
@@ -113,7 +113,7 @@ def _finite(text: bytes, column: int, number: int, dialect: Dialect) -> float:
     if not abs(value) < float("inf"):
         raise LineError(column, number, f"{excerpt(text)} is too large for a float64")
     if not abs(value) < dialect.limit:
-        words = f"{excerpt(text)} is too large for a float32; ask for float64"
+        words = f"{excerpt(text)} is too large for a float32; ask for float64 (--float64)"
         raise LineError(column, number, words)
     return value
 

@@ -78,13 +78,15 @@ class Text:
 
     def _decompressed(self) -> IO[bytes]:
         try:
-            start = self._raw.read(8)
+            start = self._raw.read(32)
         except OSError as error:
             raise ReadError(f"{self.name}: cannot be read: {error.strerror or error}") from None
         if self._before is not None:
             self._raw.seek(0)
         else:
             self._raw = io.BufferedReader(_Joined(start, self._raw))
+        if start[8:].startswith(b'{"__metadata__"'):
+            raise DataError(f"{self.name}: not {self.kind} but a file of pegasos, or safetensors")
         for magic, what in _FOREIGN.items():
             if start.startswith(magic):
                 raise DataError(f"{self.name}: not {self.kind} but {what}")

@@ -27,6 +27,7 @@ from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.one_vs_all import Task, Watch, signs, solve
 from pegasos.estimators.transfer import centers_of
 from pegasos.model.linear import chosen, scores_of, weight_vectors
+from pegasos.objective.losses import Pinball
 from pegasos.objective.problem import C_from_lam
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
@@ -144,7 +145,10 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """What `fit` would say of the parameters, without data."""
-        self._loss(), self._stop(), self._bias()
+        loss = self._loss()
+        self._stop(), self._bias()
+        if self.solver == "interior" and not isinstance(loss, Pinball):
+            raise ValueError("solver='interior' is for hinge and pinball loss; 'newton' for others")
         par.one_of("solver", self.solver, par.SOLVERS)
         par.positive("C", self.C)
         if self.lam is not None:

@@ -54,8 +54,8 @@ _KEPT_OF_PROBLEM = ("q", "center", "free")
 def save(
     path: str | os.PathLike[str],
     owner: dict[str, Any],
-    solved: list[Solved],
-    current: driver.Snapshot,
+    solved: list[Solved | driver.Snapshot],
+    current: driver.Snapshot | None,
 ) -> None:
     """Write the problems solved so far and the run of the next one, which belong to `owner`."""
     writer = _Writer()
@@ -92,22 +92,22 @@ class Saved:
     def n_solved(self) -> int:
         return len(self._solved)
 
-    def solved(self, k: int, problem: Problem) -> Solved:
-        """The run of problem k, which was solved."""
-        return self._decoded(self._solved[k], problem, Solved)
+    def solved(self, k: int, problem: Problem) -> Solved | driver.Snapshot:
+        """The run of problem k, which was solved (or, whole, where a limit stopped it)."""
+        return self._decoded(self._solved[k], problem, (Solved, driver.Snapshot))
 
     def current(self, problem: Problem) -> driver.Snapshot:
         """The run of the first problem that was not."""
-        return self._decoded(self._description.get("current"), problem, driver.Snapshot)
+        return self._decoded(self._description.get("current"), problem, (driver.Snapshot,))
 
-    def _decoded(self, tree: Any, problem: Problem, expected: type) -> Any:
+    def _decoded(self, tree: Any, problem: Problem, expected: tuple[type, ...]) -> Any:
         try:
             value = _Reader(self._arrays, problem).decode(tree)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             words = f"content: {type(error).__name__}: {error}"
             raise DataError(f"{self._name}: {words}") from None
-        if type(value) is not expected:
-            raise DataError(f"{self._name}: content: expected {expected.__name__}")
+        if type(value) not in expected:
+            raise DataError(f"{self._name}: content: expected {expected[0].__name__}")
         return value
 
 

@@ -136,7 +136,8 @@ class Driver:
     def restore(self, saved: Snapshot) -> None:
         """Go on from a snapshot of a run of the same solver on the same problem."""
         self.state, self.best, self.history = saved.state, saved.best, list(saved.history)
-        self.stop_reason = saved.stop_reason
+        limited = saved.stop_reason == "max_iter" and saved.state.epoch >= self.stop.max_epochs
+        self.stop_reason = "max_iter" if limited else "running"  # limits may be higher now
         self._start = time.perf_counter() - saved.seconds
         self._next_check, self._certified, self._not_before, self._last_gap = saved.pace
 

@@ -101,7 +101,7 @@ class Interior:
 
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> InteriorState:
         if not isinstance(problem.loss, Pinball):
-            raise TypeError(
+            raise ValueError(
                 "Interior solves piecewise linear losses (hinge, pinball); "
                 f"use Newton for {type(problem.loss).__name__}"
             )
