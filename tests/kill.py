@@ -68,7 +68,7 @@ def train(folder: Path, name: str, settings: list[str]) -> list[str]:
 def kill_training(folder: Path, trials: int, rng: random.Random) -> None:
     X, y = load_sample("pima")
     X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
-    write_svmlight(folder / "data.svm", np.tile(X, (4, 1)), np.tile(y, 4))
+    write_svmlight(folder / "data.svm", X, y)
     whole, spans = {}, {}
     for k, settings in enumerate(SETTINGS):
         start = time.perf_counter()
@@ -89,9 +89,11 @@ def kill_training(folder: Path, trials: int, rng: random.Random) -> None:
             resumed += (folder / "some.checkpoint").exists()
         assert (folder / "some.model").read_bytes() == whole[k], SETTINGS[k]
         assert not (folder / "some.checkpoint").exists()
-        print(f"\rtraining: {kills} kills, {resumed} resumes", end="", flush=True)
+        if sys.stdout.isatty():
+            print(f"\rtraining: {kills} kills, {resumed} resumes", end="", flush=True)
     left = [path.name for path in folder.iterdir() if path.name.endswith(".tmp")]
-    print(f"; every model has the same bytes; {len(left)} temporary files left by kills")
+    print(f"\rtraining: {kills} kills, {resumed} resumes, every model has the same bytes, ", end="")
+    print(f"{len(left)} temporary files left by kills")
 
 
 def kill_saving(folder: Path, trials: int, rng: random.Random) -> None:
@@ -108,12 +110,11 @@ def kill_saving(folder: Path, trials: int, rng: random.Random) -> None:
             for model in models:
                 save_model(model, file)
 
-    for k in range(trials):
+    for _ in range(trials):
         killed_after(forked(take_turns), rng.uniform(0.0, 0.05))
         assert file.read_bytes() in contents
         load_model(file)
-        print(f"\rsaving: {k + 1} kills, the file always whole", end="", flush=True)
-    print()
+    print(f"saving: {trials} kills, the file always whole")
 
 
 def main() -> None:

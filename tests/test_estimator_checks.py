@@ -1,4 +1,6 @@
-"""scikit-learn's own checks: every estimator, every solver; none skipped, none expected to fail.
+"""scikit-learn's own checks: every estimator, every solver; none skipped.
+
+None is expected to fail but, for random steps, that weights equal repetition to seven digits.
 
 The checks compare fits to 1e-7, so the fits are asked for all that float64 can give.
 """
@@ -6,7 +8,7 @@ The checks compare fits to 1e-7, so the fits are asked for all that float64 can 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pegasos import LinearSVC, LogisticRegression
+from pegasos import LinearSVC, LogisticRegression, PegasosClassifier
 from pegasos.losses import Pinball
 
 EXACT = {"tol": 1e-14, "max_iter": 100_000}
@@ -34,4 +36,24 @@ pytestmark = [
     ]
 )
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+BATCH = {"batch_size": 0, "sampling": "order", "average": "none", "max_iter": 3000, "tol": 0.0}
+CHANCE = "rows drawn at random: weights equal repetition on average, not draw by draw"
+
+
+@parametrize_with_checks([PegasosClassifier(**BATCH)])
+def test_scikit_learn_check_of_whole_batches(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [PegasosClassifier(random_state=0), PegasosClassifier(batch_size=5)],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": CHANCE,
+        "check_sample_weight_equivalence_on_sparse_data": CHANCE,
+    },
+)
+def test_scikit_learn_check_of_random_steps(estimator, check):
     check(estimator)

@@ -4,6 +4,7 @@ from pegasos.core.dispatch import helper
 from pegasos.objective.losses import (
     Hinge,
     Logistic,
+    Perceptron,
     Pinball,
     SquaredHinge,
     conjugate,
@@ -16,6 +17,7 @@ from pegasos.objective.losses import (
 __all__ = [
     "Hinge",
     "Logistic",
+    "Perceptron",
     "Pinball",
     "SquaredHinge",
     "conjugate",

@@ -107,7 +107,7 @@ def owner_of(task: Task) -> dict[str, Any]:
         "centres": _sums({"center": task.centers}),
         "losses": repr(task.loss),
         "intercepts": [float(task.rows.bias), bool(task.free)],
-        "solvers": task.solver,
+        "solvers": repr(task.solver),
         "values of tol": float(task.stop.tol),
         "seeds": task.seed,
     }

@@ -92,7 +92,7 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             starts=self._warm_starts(len(targets), len(label)),
             loss=loss,
             free=free,
-            solver=par.one_of("solver", self.solver, par.SOLVERS),
+            solver=self._solver(),
             stop=stop,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             watch=self._watch,
@@ -149,7 +149,7 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._stop(), self._bias()
         if self.solver == "interior" and not isinstance(loss, Pinball):
             raise ValueError("solver='interior' is for hinge and pinball loss; 'newton' for others")
-        par.one_of("solver", self.solver, par.SOLVERS)
+        self._solver()
         par.positive("C", self.C)
         if self.lam is not None:
             par.positive("lam", self.lam)
@@ -162,6 +162,9 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             max_epochs=par.count("max_iter", self.max_iter),
             max_seconds=limit,
         )
+
+    def _solver(self) -> Any:
+        return par.one_of("solver", self.solver, par.SOLVERS)
 
     def _bias(self) -> tuple[float, bool]:
         """The value of the virtual column, and whether its weight is free of penalty."""
@@ -219,7 +222,8 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.support_ = kept[used]
         self.dual_coef_ = np.array([a[used] * signs(task, k)[used] for k, a in enumerate(alpha)])
         self.n_iter_ = max(run.state.epoch for run in runs)
-        asked = Choice(task.solver, "asked for")
+        name = task.solver if isinstance(task.solver, str) else type(task.solver).__name__
+        asked = Choice(name, "asked for")
         records: dict[str, list[Any]] = {
             "certificate_": [run.certificate for run in runs],
             "history_": [run.history for run in runs],

@@ -10,15 +10,19 @@ import numpy as np
 from pegasos.data.errors import DataError
 from pegasos.estimators.base import LinearClassifier
 from pegasos.estimators.linear import LinearSVC, LogisticRegression
+from pegasos.estimators.online import PegasosClassifier
 from pegasos.estimators.transfer import Center
 from pegasos.model import file
 from pegasos.model.linear import LinearModel
 from pegasos.objective.certificate import Certificate
-from pegasos.objective.losses import Logistic, Pinball, SquaredHinge
+from pegasos.objective.losses import Logistic, Perceptron, Pinball, SquaredHinge
 from pegasos.solvers.auto import Choice
 
-_CLASSES: dict[str, Any] = {"LinearSVC": LinearSVC, "LogisticRegression": LogisticRegression}
-_LOSSES: dict[str, type] = {cls.__name__: cls for cls in (Pinball, SquaredHinge, Logistic)}
+_CLASSES: dict[str, Any] = {
+    cls.__name__: cls for cls in (LinearSVC, LogisticRegression, PegasosClassifier)
+}
+_OUR_LOSSES = (Pinball, SquaredHinge, Logistic, Perceptron)
+_LOSSES: dict[str, type] = {cls.__name__: cls for cls in _OUR_LOSSES}
 
 
 def save_model(model: LinearClassifier, path: str | os.PathLike[str]) -> None:
@@ -30,7 +34,7 @@ def save_model(model: LinearClassifier, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : fitted LinearSVC or LogisticRegression
+    model : fitted LinearSVC, LogisticRegression or PegasosClassifier
     path : path
     """
     file.save(path, to_model(model))
@@ -45,7 +49,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    A fitted LinearSVC or LogisticRegression.
+    A fitted LinearSVC, LogisticRegression or PegasosClassifier.
 
     Raises
     ------
@@ -159,7 +163,7 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, dict):
         return {"items": [[_plain(k), _plain(v)] for k, v in value.items()]}
-    if isinstance(value, Pinball | SquaredHinge | Logistic):
+    if isinstance(value, _OUR_LOSSES):
         return {"loss": type(value).__name__, "fields": list(value)}
     if isinstance(value, np.random.RandomState):
         return None

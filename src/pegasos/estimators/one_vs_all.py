@@ -36,7 +36,8 @@ class Task(NamedTuple):
     """The data and settings of a one-vs-all fit.
 
     `label` numbers the class of each row, `targets` the classes with a problem of their own;
-    `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start).
+    `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start);
+    `solver` is a name or a solver.
     """
 
     rows: Any
@@ -48,7 +49,7 @@ class Task(NamedTuple):
     starts: np.ndarray | None
     loss: Any
     free: bool
-    solver: str
+    solver: Any
     stop: Stop
     seed: int
     watch: Watch | None = None
@@ -87,7 +88,9 @@ def solve(task: Task, tasks: FitTasks) -> list[Run]:
 def _driver(task: Task, k: int, stop: Stop) -> Driver:
     problem = make_problem(task.rows, signs(task, k), task.c, task.loss, task.centers[k], task.free)
     start = None if task.starts is None else task.starts[k] * task.c
-    return Driver(solver_named(task.solver, problem), problem, stop, task.seed, start)
+    named = isinstance(task.solver, str)
+    solver = solver_named(task.solver, problem) if named else task.solver
+    return Driver(solver, problem, stop, task.seed, start)
 
 
 def _so_far(weights: np.ndarray, k: int, point: Callable[[], np.ndarray]) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pegasos.core.matrix import products
 
-KINDS = ("LinearSVC", "LogisticRegression")
+KINDS = ("LinearSVC", "LogisticRegression", "PegasosClassifier")
 CLASS_TYPES = {"i": "int", "u": "int", "f": "float", "b": "bool", "U": "str"}
 
 

@@ -83,6 +83,12 @@ class Logistic(NamedTuple):
     __eq__, __ne__, __hash__ = _equal, _unequal, _hash  # type: ignore[misc]
 
 
+class Perceptron(NamedTuple):
+    """max(0, -z): the loss of the perceptron, which asks only for the right side."""
+
+    __eq__, __ne__, __hash__ = _equal, _unequal, _hash  # type: ignore[misc]
+
+
 def Hinge() -> Pinball:  # noqa: N802  (named like the other losses)
     """max(0, 1 - z): pinball with tau = 0, the same code."""
     return Pinball(0.0)
@@ -123,6 +129,31 @@ def _(loss, z):
 @dual_step.register(Pinball)
 def _(loss, alpha, z, q, c):
     return min(max(alpha + (1.0 - z) / max(q, _TINY), -loss.tau * c), c)
+
+
+@value.register(Perceptron)
+def _(loss, z):
+    return max(0.0, -z)
+
+
+@slope.register(Perceptron)
+def _(loss, z):
+    return -1.0 if z <= 0.0 else 0.0  # at 0 it learns: else it would never begin
+
+
+@conjugate.register(Perceptron)
+def _(loss, a):
+    return 0.0
+
+
+@curvature.register(Perceptron)
+def _(loss, z):
+    return 0.0
+
+
+@dual_step.register(Perceptron)
+def _(loss, alpha, z, q, c):
+    return min(max(alpha - z / max(q, _TINY), 0.0), c)
 
 
 @value.register(SquaredHinge)

@@ -1,0 +1,267 @@
+"""PegasosClassifier: the stochastic family, in epochs over data or from a stream."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from pegasos.data.check import as_rows, small_dtype
+from pegasos.estimators import parameters as par
+from pegasos.estimators.base import LinearClassifier
+from pegasos.objective.losses import Hinge, Logistic, Perceptron, Pinball, SquaredHinge
+from pegasos.objective.problem import make_problem
+from pegasos.solvers.schedules import Constant, InverseRoot, pegasos_steps
+from pegasos.solvers.subgradient import SAMPLINGS, Subgradient, SubgradientState, empty_state
+
+LOSSES = {
+    "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
+    "pinball": lambda: Pinball(0.5),
+    "logistic": Logistic,
+    "perceptron": Perceptron,
+}
+STREAM_LAM = 1e-4  # of partial_fit, where the number of rows behind C is not known
+PRESETS: dict[str, dict[str, Any]] = {
+    "pegasos": {},
+    "sgd": {"schedule": "inverse_root", "projection": False},
+    "batch": {"batch_size": 0, "sampling": "order", "average": "none"},
+    "perceptron": {
+        "loss": "perceptron",
+        "schedule": "constant",
+        "eta0": 1.0,
+        "projection": False,
+        "average": "none",
+        "sampling": "order",
+    },
+    "pinball_pegasos": {
+        "loss": "pinball",
+        "batch_size": 100,
+        "average": "none",
+        "sampling": "replacement",
+        "offset": "residual",
+    },
+}
+
+
+class Stream(NamedTuple):
+    """What partial_fit carries on: a state per problem, rows seen per class."""
+
+    states: list[SubgradientState]
+    counts: np.ndarray
+
+
+class PegasosClassifier(LinearClassifier):
+    """Linear classification by subgradient steps: Pegasos and its relatives.
+
+    Minimises lam/2 ||w||^2 + mean of l(y_i (w.x_i + b)), the objective of `LinearSVC` with
+    lam = 1 / (C N), by one step after another on few rows. `fit` passes over the data in epochs and
+    certifies the answer; `partial_fit` learns from a stream in constant memory.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge", "pinball", "logistic", "perceptron"} or a loss object
+    C : float, default=1.0
+        Weight of the data, for `fit` (unless lam is given).
+    lam : float, default=None
+        The penalty. On a stream, where N is not known, it takes the place of C (default 1e-4).
+    batch_size : int, default=1
+        Rows of a step; 0 means all.
+    schedule : {"pegasos", "constant", "inverse_root"} or callable, default="pegasos"
+        Step t has the length 1/(lam t), eta0, eta0/sqrt(t), or schedule(t, lam) for an array of t.
+    eta0 : float, default=1.0
+    projection : bool, default=True
+        Whether w is kept in the ball in which the optimum lies.
+    average : {"weighted", "tail", "uniform", "none"}, default="weighted"
+        Of the iterates: with weights t; over the second half of `max_iter` epochs; over all; the
+        last one.
+    sampling : {"permuted", "replacement", "order"}, default="permuted"
+        Epochs in a fresh random order, random draws, or the order of the data.
+    offset : {"steps", "residual"}, default="steps"
+        How a free intercept is found: by steps, or as the mean of y - w.x (Algorithm 1 of the
+        pinball paper).
+    tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
+    n_threads, random_state, verbose
+        As in `LinearSVC`, but tol=1e-2 and max_iter=100: these methods are for fair answers soon.
+
+    Attributes
+    ----------
+    As of `LinearSVC`; `t_` counts the steps of `partial_fit`.
+
+    Examples
+    --------
+    >>> from pegasos import PegasosClassifier
+    >>> from pegasos.data.samples import load_sample
+    >>> X, y = load_sample("spambase")
+    >>> model = PegasosClassifier(lam=1e-3, random_state=0)
+    >>> for start in range(0, len(y), 500):
+    ...     rows = slice(start, start + 500)
+    ...     _ = model.partial_fit(X[rows] / (1.0 + X[rows]), y[rows], classes=[0, 1])
+    >>> model.t_ == len(y)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        loss="hinge",
+        C=1.0,
+        lam=None,
+        batch_size=1,
+        schedule="pegasos",
+        eta0=1.0,
+        projection=True,
+        average="weighted",
+        sampling="permuted",
+        offset="steps",
+        tol=1e-2,
+        max_iter=100,
+        max_time=None,
+        intercept="free",
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        class_weight=None,
+        multi_class="ovr",
+        center=None,
+        n_threads=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.loss = loss
+        self.C = C
+        self.lam = lam
+        self.batch_size = batch_size
+        self.schedule = schedule
+        self.eta0 = eta0
+        self.projection = projection
+        self.average = average
+        self.sampling = sampling
+        self.offset = offset
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.intercept = intercept
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.center = center
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.verbose = verbose
+
+    warm_start = False
+    _stream: Stream
+
+    @classmethod
+    def preset(cls, name: str, **parameters: Any) -> PegasosClassifier:
+        """A method by its name: pegasos, sgd, batch, perceptron or pinball_pegasos."""
+        par.one_of("preset", name, tuple(PRESETS))
+        return cls(**{**PRESETS[name], **parameters})
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Learn from some rows of a stream: one pass over them.
+
+        Rows that are refused leave the model as it was.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array, default=None
+            All classes of the stream, at the first call (default: those of y).
+        sample_weight : array of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "_stream")
+        lam = STREAM_LAM if self.lam is None else par.positive("lam", self.lam)
+        solver, loss = replace(self._solver(), lam=lam), self._loss()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=small_dtype(X), reset=first)
+        all_classes = self._stream_classes(y, classes, first)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        label = np.searchsorted(all_classes, y)
+        bias, free = self._bias()
+        rows = as_rows(X, bias)
+        stream = self._begin(len(all_classes), X.shape[1]) if first else self._stream
+        counts = stream.counts + np.bincount(label, weight, minlength=len(all_classes))
+        c = weight * self._class_factors(counts, all_classes)[label]
+        kept = np.flatnonzero(c > 0.0)
+        states = list(stream.states)
+        for k in range(len(states)):
+            target = 1 if len(all_classes) == 2 else k
+            if kept.size:
+                y_k = np.where(label == target, 1.0, -1.0)
+                problem = make_problem(rows, y_k, np.maximum(c, 1e-300), loss, None, free)
+                states[k] = solver.on_stream(problem, states[k])
+        self.classes_, self._stream = all_classes, Stream(states, counts)
+        self.t_ = states[0].t
+        weights = np.array([solver.point(state, bias) for state in states])
+        self.coef_, self.intercept_ = weights[:, :-1].copy(), bias * weights[:, -1]
+        return self
+
+    def _stream_classes(self, y, classes, first: bool) -> np.ndarray:
+        known = np.unique(y if classes is None else classes) if first else self.classes_
+        if first and len(known) < 2:
+            raise ValueError(
+                f"the first batch has one class, {known[0]!r}: name all of them by classes="
+            )
+        if not first and classes is not None and not np.array_equal(np.unique(classes), known):
+            raise ValueError(f"classes={classes!r} are not those of the first call, {known!r}")
+        unknown = np.setdiff1d(y, known)
+        if unknown.size:
+            raise ValueError(f"class {unknown[0]!r} was not among the classes {known!r}")
+        return known
+
+    def _begin(self, n_classes: int, n_features: int) -> Stream:
+        from sklearn.utils import check_random_state
+
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        problems = 1 if n_classes == 2 else n_classes
+        states = [empty_state(n_features + 1, seed) for _ in range(problems)]
+        return Stream(states, np.zeros(n_classes))
+
+    def _class_factors(self, counts: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        if self.class_weight is None:
+            return np.ones(len(classes))
+        if isinstance(self.class_weight, str):
+            par.one_of("class_weight", self.class_weight, ("balanced",))
+            return counts.sum() / (len(counts) * np.maximum(counts, 1.0))
+        return np.array([float(self.class_weight.get(k, 1.0)) for k in classes.tolist()])
+
+    def _loss(self) -> Any:
+        if isinstance(self.loss, str):
+            par.one_of("loss", self.loss, tuple(LOSSES))
+            return LOSSES[self.loss]()
+        return par.loss_of(self.loss)
+
+    def _solver(self) -> Subgradient:
+        reading = par.intercept_of(self.intercept, self.fit_intercept)
+        steps = par.one_of("offset", self.offset, ("steps", "residual"))
+        offset = {"steps": "free", "residual": "residual"}[steps] if reading == "free" else "none"
+        average = par.one_of("average", self.average, ("weighted", "tail", "uniform", "none"))
+        return Subgradient(
+            batch=0 if self.batch_size == 0 else par.count("batch_size", self.batch_size),
+            schedule=self._schedule(),
+            sampling=par.one_of("sampling", self.sampling, SAMPLINGS),
+            projection=bool(self.projection),
+            power={"weighted": 1.0, "none": None}.get(average, 0.0),
+            tail=average == "tail",
+            epochs=par.count("max_iter", self.max_iter),
+            offset=offset,
+            shrink=not isinstance(self._loss(), Perceptron),
+            lam=None,
+        )
+
+    def _schedule(self) -> Any:
+        if callable(self.schedule):
+            return self.schedule
+        par.one_of("schedule", self.schedule, ("pegasos", "constant", "inverse_root"))
+        if self.schedule == "pegasos":
+            return pegasos_steps
+        eta0 = par.positive("eta0", self.eta0)
+        return Constant(eta0) if self.schedule == "constant" else InverseRoot(eta0)

@@ -1,0 +1,333 @@
+"""Subgradient descent on the primal: batch, mini-batch, single examples, Pegasos, perceptron.
+
+Problem:   min_w lam/2 ||w - w0||^2 + (1/n) sum_i r_i l(z_i),  lam = 1/sum(c), r_i = n c_i / sum(c),
+           which is P / sum(c) of `objective.problem`
+Update:    w <- w - eta_t (lam (w - w0) + (1/k) sum_{i in A_t} r_i l'(z_i) y_i x_i), A_t of k rows;
+           then onto the ball ||w - w0|| <= radius, if asked
+Offset:    free: b <- b - eta_t (1/k) sum r_i l'(z_i) y_i; residual: b = mean of y - w.x over A_t
+Steps:     eta_t from a schedule: 1/(lam t) (Pegasos), constant, eta0/sqrt(t), or the user's
+Average:   sum_t rho_t w_t / sum_t rho_t, rho_t = t^p from some step on
+Dual:      each step adds rows to w, so w = w0 + sum alpha_i y_i x_i for an alpha that is kept on
+           the way; put into its box it gives the lower bound of the certificate
+Stopping:  `estimate`, the sum over an epoch of the terms of the duality gap (see solvers.dual)
+
+w - w0 = scale * v: a step costs the entries of its rows, not the length of w. So does the average:
+sum rho_t (w_t - w0) = held * v + past, where `past` takes back what v gains before it is held.
+Where the two would cancel (projections make the scale small) or overflow, the scale is multiplied
+into v.
+
+Shalev-Shwartz, Singer, Srebro, Cotter 2011 (Pegasos); Jumutc, Huang, Suykens 2013 (pinball,
+Algorithm 1); Rosenblatt 1958 (perceptron).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pegasos.core.dispatch import helper
+from pegasos.core.jit import hot
+from pegasos.core.matrix import products
+from pegasos.core.rng import shuffle, stream, uniform
+from pegasos.core.rows import n_entries, n_rows, row_axpy, row_dot, row_prefetch
+from pegasos.objective.certificate import Evaluation
+from pegasos.objective.losses import Pinball, conjugate, domain, slope, value
+from pegasos.objective.problem import Problem
+from pegasos.solvers.schedules import pegasos_steps
+
+SAMPLINGS = ("replacement", "permuted", "order")
+OFFSETS = ("none", "free", "residual")
+_SLICE = 1 << 24  # entries between two returns to Python
+_AHEAD = 3
+_WINDOW = 1024  # steps whose lengths are kept
+
+
+class Vectors(NamedTuple):
+    """What steps write: v and past over columns, the same of alpha over rows; order, lengths."""
+
+    v: np.ndarray
+    past: np.ndarray
+    alpha: np.ndarray
+    alpha_past: np.ndarray
+    order: np.ndarray
+    rng: np.ndarray
+    lengths: np.ndarray
+
+
+class Scalars(NamedTuple):
+    """scale, ||v||^2, b; held and mass of the average, its b; terms and losses of the epoch."""
+
+    scale: float
+    sqnorm: float
+    b: float
+    held: float
+    mass: float
+    b_sum: float
+    terms: float
+    losses: float
+
+
+class SubgradientState(NamedTuple):
+    """Vectors and scalars, X w0, steps taken, the place in the epoch.
+
+    On a stream the vectors over rows are those of the batch at hand, and empty between batches.
+    """
+
+    vectors: Vectors
+    scalars: Scalars
+    base: np.ndarray
+    t: int
+    cursor: int
+    estimate: float
+    objective: float
+    epoch: int
+    exhausted: bool
+
+
+class Rule(NamedTuple):
+    """The method, for the hot loop: lam, r_i / c_i, k, sampling, offset, radius of the ball."""
+
+    lam: float
+    ratio: float
+    k: int
+    sampling: int
+    offset: int
+    radius: float
+
+
+@dataclass(frozen=True)
+class Subgradient:
+    """The stochastic family.
+
+    `batch` rows a step (0: all); `schedule(t, lam)` gives the steps of an array of t from 1 on;
+    `power` None: no average, else rho_t = t^power (`tail`: from the second half of `epochs` on);
+    `shrink` False: no penalty (the perceptron). On a stream, where sum(c) is not known, `lam` is
+    given, and r_i = c_i.
+    """
+
+    batch: int = 1
+    schedule: Callable[[np.ndarray, float], np.ndarray] = pegasos_steps
+    sampling: str = "permuted"
+    projection: bool = True
+    power: float | None = 1.0
+    tail: bool = False
+    epochs: int = 1
+    offset: str = "free"
+    shrink: bool = True
+    lam: float | None = None
+
+    def init(
+        self, problem: Problem, seed: int, alpha: np.ndarray | None = None
+    ) -> SubgradientState:
+        n = n_rows(problem.rows)
+        base = products(problem.rows, problem.center) if problem.center.any() else np.zeros(n)
+        return _at(empty_state(problem.center.size, seed), base)
+
+    def step(self, problem: Problem, state: SubgradientState) -> SubgradientState:
+        """An epoch, or a slice of one."""
+        n = n_rows(problem.rows)
+        rule = self.rule(problem)
+        if state.cursor == 0 and self.sampling == "permuted" and rule.k < n:
+            shuffle(state.vectors.order, n, state.vectors.rng)
+        most = max(1, _SLICE * n // max(1, n_entries(problem.rows)) // rule.k)
+        count = min(most, -(-(n - state.cursor) // rule.k))
+        return self.advance(problem, state, count)
+
+    def advance(self, problem: Problem, state: SubgradientState, count: int) -> SubgradientState:
+        """`count` steps, within the epoch."""
+        problem, rule = self._without_column(problem), self.rule(problem)
+        t = np.arange(state.t + 1, state.t + count + 1, dtype=np.float64)
+        etas = np.asarray(self.schedule(t, self._lam(problem)), dtype=np.float64)
+        rhos = np.zeros(count) if self.power is None else t**self.power
+        if self.tail:
+            rhos[2.0 * t * rule.k < self.epochs * n_rows(problem.rows)] = 0.0
+        sums = _steps(problem, rule, state, etas, rhos)
+        state = state._replace(
+            scalars=Scalars(*sums), t=state.t + count, cursor=state.cursor + count * rule.k
+        )
+        return state if state.cursor < n_rows(problem.rows) else _end_of_epoch(problem, state)
+
+    def on_stream(self, problem: Problem, state: SubgradientState) -> SubgradientState:
+        """Steps on the rows of a batch, in their order; the given state stays as it is.
+
+        Where a batch begins makes no difference, but that a step has no rows of two batches.
+        """
+        n, old = n_rows(problem.rows), state.vectors
+        state = state._replace(
+            vectors=old._replace(**{k: v.copy() for k, v in old._asdict().items()})
+        )
+        solver = replace(self, sampling="order", tail=False)
+        rule = solver.rule(problem)
+        state = _at(state, np.zeros(n))
+        t = np.arange(state.t + 1, state.t + -(-n // rule.k) + 1, dtype=np.float64)
+        etas = np.asarray(self.schedule(t, rule.lam or 1.0), dtype=np.float64)
+        rhos = np.zeros(len(t)) if self.power is None else t**self.power
+        sums = _steps(self._without_column(problem), rule, state, etas, rhos)
+        state = state._replace(scalars=Scalars(*sums), t=state.t + len(t))
+        return _at(state, np.zeros(0))
+
+    def point(self, state: SubgradientState, bias: float) -> np.ndarray:
+        """The averaged w if there is one, else the last; b in the virtual column."""
+        s, x = state.scalars, state.vectors
+        averaged = s.mass > 0.0
+        w = (s.held * x.v + x.past) / s.mass if averaged else s.scale * x.v
+        if self.offset != "none":
+            w[-1] = (s.b_sum / s.mass if averaged else s.b) / bias
+        return w
+
+    def _without_column(self, problem: Problem) -> Problem:
+        """A free offset is a number of its own, not the weight of a column."""
+        if self.offset == "none":
+            return problem
+        rows, bias = problem.rows, problem.rows.bias
+        return problem._replace(rows=rows._replace(bias=0.0), q=problem.q - bias * bias)
+
+    def _lam(self, problem: Problem) -> float:
+        return 1.0 / float(problem.c.sum()) if self.lam is None else self.lam
+
+    def rule(self, problem: Problem) -> Rule:
+        """The method on this problem, in numbers."""
+        n, lam = n_rows(problem.rows), self._lam(problem)
+        reach = 1.0 if isinstance(problem.loss, Pinball) else 2.0 * value(problem.loss, 0.0)
+        return Rule(
+            lam if self.shrink else 0.0,
+            n / float(problem.c.sum()) if self.lam is None else 1.0,
+            min(self.batch or n, n),
+            SAMPLINGS.index(self.sampling),
+            OFFSETS.index(self.offset),
+            float(np.sqrt(reach / lam)) if self.projection else np.inf,
+        )
+
+    def candidate(self, problem: Problem, state: SubgradientState) -> tuple[np.ndarray, np.ndarray]:
+        """The point and its alpha, put into the box."""
+        s, x = state.scalars, state.vectors
+        alpha = s.scale * x.alpha
+        if s.mass > 0.0:
+            alpha = (s.held * x.alpha + x.alpha_past) / s.mass
+        low, high = domain(problem.loss)
+        w = problem.center + self.point(state, problem.rows.bias)
+        return np.clip(alpha, low * problem.c, high * problem.c), w
+
+    def refresh(self, problem: Problem, state: Any, seen: Evaluation) -> Any:
+        return state
+
+
+def empty_state(d: int, seed: int) -> SubgradientState:
+    """The state before the first row, for weights of length d."""
+    none, index = np.zeros(0), np.arange(0)
+    lengths = np.full(_WINDOW, np.inf)
+    vectors = Vectors(np.zeros(d), np.zeros(d), none, none, index, stream(seed), lengths)
+    scalars = Scalars(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    return SubgradientState(vectors, scalars, none, 0, 0, np.inf, np.inf, 0, False)
+
+
+def _at(state: SubgradientState, base: np.ndarray) -> SubgradientState:
+    """The state with fresh vectors over the rows behind `base`."""
+    n = len(base)
+    rows = {"alpha": np.zeros(n), "alpha_past": np.zeros(n), "order": np.arange(n)}
+    return state._replace(vectors=state.vectors._replace(**rows), base=base, cursor=0)
+
+
+def _end_of_epoch(problem: Problem, state: SubgradientState) -> SubgradientState:
+    """Sums of the epoch become the estimate; ||v||^2 is computed anew."""
+    s = state.scalars
+    sqnorm = float(state.vectors.v @ state.vectors.v)
+    objective = 0.5 * s.scale**2 * sqnorm + s.losses
+    return state._replace(
+        scalars=s._replace(sqnorm=sqnorm, terms=0.0, losses=0.0),
+        cursor=0,
+        estimate=s.terms,
+        objective=objective,
+        epoch=state.epoch + 1,
+    )
+
+
+@hot
+def _steps(problem, rule, state, etas, rhos):
+    """Steps of the given lengths and weights in the average; returns the scalars."""
+    rows, y, q, c, loss = problem.rows, problem.y, problem.q, problem.c, problem.loss
+    x, s = state.vectors, state.scalars
+    scale, sqnorm, b, held, mass = s.scale, s.sqnorm, s.b, s.held, s.mass
+    b_sum, terms, losses = s.b_sum, s.terms, s.losses
+    n, k = y.shape[0], rule.k
+    low, high = -slope(loss, np.inf), -slope(loss, -np.inf)
+    dots, slopes = np.empty(k), np.empty(k)
+    for m in range(etas.shape[0]):
+        eta, before = etas[m], scale * scale * sqnorm
+        first = _draw(x, rule, state.cursor + m * k, n)
+        size = min(k, n - first)
+        if rule.sampling != 0 and first + size + _AHEAD < n:
+            row_prefetch(rows, x.order[first + size + _AHEAD])
+        residual = 0.0
+        for r in range(size):
+            i = x.order[first + r]
+            dots[r] = scale * row_dot(rows, i, x.v)
+            residual += y[i] - state.base[i] - dots[r]
+        if rule.offset == 2:
+            b = residual / size
+        for r in range(size):
+            i = x.order[first + r]
+            z = y[i] * (state.base[i] + dots[r] + b)
+            cost, a = c[i] * value(loss, z), scale * x.alpha[i]
+            a = min(max(a, low * c[i]), high * c[i])
+            losses += cost
+            terms += cost + c[i] * conjugate(loss, a / c[i]) + a * z
+            slopes[r] = slope(loss, z)
+        shrink = 1.0 - eta * rule.lam
+        scale *= shrink
+        if not 1e-100 < abs(scale) < 1e100 or held > 1e4 * mass * abs(scale):
+            sqnorm *= _fold(x, scale, held) ** 2
+            scale, held = 1.0, 0.0
+        across, pull = shrink * before, 0.0
+        for r in range(size):
+            i = x.order[first + r]
+            step = -eta * rule.ratio * c[i] * slopes[r] * y[i] / size
+            if step != 0.0:
+                gain = step / scale
+                dot = shrink * dots[r] / scale if size == 1 else row_dot(rows, i, x.v)
+                sqnorm += gain * (2.0 * dot + gain * q[i])
+                row_axpy(rows, i, gain, x.v)
+                x.alpha[i] += gain * y[i]
+                if held != 0.0:
+                    row_axpy(rows, i, -held * gain, x.past)
+                    x.alpha_past[i] -= held * gain * y[i]
+                across += step * dots[r]
+                pull += step
+        if rule.offset == 1:
+            b += pull
+        after = scale * scale * max(0.0, sqnorm)
+        if after > rule.radius**2:
+            shorter = rule.radius / np.sqrt(after)
+            scale, across, after = scale * shorter, across * shorter, rule.radius**2
+        length = np.sqrt(max(0.0, before + after - 2.0 * across))
+        x.lengths[(state.t + m) % x.lengths.shape[0]] = length
+        held += rhos[m] * scale
+        mass += rhos[m]
+        b_sum += rhos[m] * b
+    return scale, sqnorm, b, held, mass, b_sum, terms, losses
+
+
+@helper
+def _draw(x, rule, place, n):
+    """Where the rows of the next step stand in the order."""
+    if rule.sampling != 0:
+        return place
+    for r in range(rule.k if rule.k < n else 0):
+        j = r + np.int64(uniform(x.rng) * (n - r))
+        x.order[r], x.order[j] = x.order[j], x.order[r]
+    return 0
+
+
+@helper
+def _fold(x, scale, held):
+    """Multiply the scale into v and alpha, and what is held into the average; the scale."""
+    for j in range(x.v.shape[0]):
+        x.past[j] += held * x.v[j]
+        x.v[j] *= scale
+    for i in range(x.alpha.shape[0]):
+        x.alpha_past[i] += held * x.alpha[i]
+        x.alpha[i] *= scale
+    return scale
