@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from pegasos.data.atomic import named
+
 STOPPING = [signal.SIGINT, signal.SIGTERM]
 if hasattr(signal, "SIGHUP"):
     STOPPING.append(signal.SIGHUP)
@@ -62,9 +64,10 @@ def locked(path: Path | None) -> Iterator[None]:
             break
         file.close()  # removed by its holder in the meantime
     try:
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        with named(path):
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
         yield
     finally:
         place.unlink(missing_ok=True)

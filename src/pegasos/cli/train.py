@@ -234,6 +234,7 @@ def _fit(estimator: Any, data: Data, keeper: Any, line: Any) -> None:
             if signals.received is None:
                 raise
             raise Terminated(signals.received, _how_to_resume(keeper.path)) from None
+    line.close()
     for warning in log:
         note(" ".join(str(warning.message).split()))
 

@@ -90,8 +90,13 @@ class ProgressLine:
         return self
 
     def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Clear the line: what follows is words."""
         if self._live is not None:
             self._live.stop()
+            self._live = None
 
     def say(self, words: str) -> None:
         """Words in place of the figures."""

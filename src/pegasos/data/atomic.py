@@ -27,18 +27,18 @@ def replacing(path: str | os.PathLike[str], private: bool = False) -> Iterator[I
     `private` one is for its owner alone.
     """
     place = destination(path)
-    with _named(path):
+    with named(path):
         handle, temporary = tempfile.mkstemp(
             prefix=f".{place.name[:40]}.", suffix=".tmp", dir=place.parent
         )
     try:
-        with _named(path), os.fdopen(handle, "wb") as file:
+        with named(path), os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             if hasattr(os, "fchmod") and not private:
                 os.fchmod(file.fileno(), _mode(place))
             os.fsync(file.fileno())
-        with _named(path):
+        with named(path):
             os.replace(temporary, place)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -56,13 +56,13 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         return
     if sys.stdout is None:
         raise OSError("standard output is closed: name a file")
-    with _named("standard output"):
+    with named("standard output"):
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
 
 
 @contextlib.contextmanager
-def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+def named(path: str | os.PathLike[str]) -> Iterator[None]:
     """An error of the disk names the file that was to be written."""
     try:
         yield
