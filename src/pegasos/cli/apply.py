@@ -13,13 +13,13 @@ import numpy as np
 
 from pegasos.cli.console import note
 from pegasos.cli.data import Reading
-from pegasos.core.rows import CsrRows, DenseRows
 from pegasos.data import container, store
+from pegasos.data.check import as_rows
 from pegasos.data.errors import DataError
 from pegasos.data.files import dialect_of
 from pegasos.data.formats import is_table
 from pegasos.data.stream import Text, name_of
-from pegasos.data.svmlight import Piece, read_pieces
+from pegasos.data.svmlight import Piece, read_pieces, rows_of
 from pegasos.model.linear import LinearModel, scores_of, weight_vectors
 
 
@@ -40,7 +40,7 @@ def scored(
         return
     beyond = 0
     for piece in _pieces(path, reading, labelled):
-        rows, unknown = _known(piece, model.n_features)
+        rows, unknown = rows_of(piece, model.n_features)
         beyond += unknown
         yield Scored(piece.labels if labelled else None, scores_of(weights, rows))
     if beyond:
@@ -51,42 +51,13 @@ def scored(
 def _pieces(path: str, reading: Reading, labelled: bool) -> Iterator[Piece]:
     """Sparse rows of LIBSVM text or of the binary form."""
     if container.kind_of(path) is not None:
-        yield from _stored(path)
+        yield from store.pieces(path)
         return
     dtype = np.dtype(np.float64 if reading.float64 else np.float32)
     duplicates = "sum" if reading.sum_duplicates else "error"
     dialect = dialect_of(dtype, reading.zero_based, reading.max_features, duplicates)
     with Text(path) as text:
         yield from read_pieces(text, dialect._replace(labelled=labelled), dtype, reading.threads)
-
-
-def _stored(path: str) -> Iterator[Piece]:
-    """The binary form, a million entries at a time."""
-    data, _ = store.load(path)
-    row, n = 0, len(data.labels)
-    while row < n:
-        end = int(np.searchsorted(data.starts, data.starts[row] + (1 << 20), side="right")) - 1
-        end = min(max(end, row + 1), n)
-        first, last = int(data.starts[row]), int(data.starts[end])
-        starts, values = data.starts[row : end + 1] - first, data.values[first:last]
-        if not np.isfinite(values).all():
-            raise DataError(f"{path}: array values: holds numbers that are not finite")
-        yield Piece(data.labels[row:end], starts, data.columns[first:last], values, 0, 0)
-        row = end
-
-
-def _known(piece: Piece, width: int) -> tuple[CsrRows, int]:
-    """The rows without the entries beyond the width, and how many those are."""
-    starts, columns, values = piece.starts, piece.columns, piece.values
-    unknown = 0
-    if piece.width > width:
-        known = columns < width
-        unknown = int(known.size - known.sum())
-        starts = np.concatenate([[0], np.cumsum(known)])[starts]
-        columns, values = columns[known], values[known]
-    unsigned = np.uint32 if columns.itemsize == 4 else np.uint64
-    rows = CsrRows(values, columns.view(unsigned), starts.astype(np.uint64), width, 1.0)
-    return rows, unknown
 
 
 def _from_table(
@@ -108,7 +79,7 @@ def _from_table(
             found = table.X.shape[1]
             words = f"{found} features, the model has {model.n_features}"
             raise DataError(f"{path}: {words}; if one is the label, name it with --label")
-        yield Scored(table.y, scores_of(weights, DenseRows(table.X, 1.0)))
+        yield Scored(table.y, scores_of(weights, as_rows(table.X, 1.0)))
 
 
 def _label(model: LinearModel, path: str, reading: Reading) -> str | None:

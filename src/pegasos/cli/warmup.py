@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pegasos.core.logs import listening
+
 STORAGES = ("array", "CSR matrix")
 DTYPES = ("float32", "float64")
 LOSSES = {
@@ -124,12 +126,5 @@ def heard(compiling: Callable[[str], Any]) -> Iterator[None]:
         def emit(self, record: logging.LogRecord) -> None:
             compiling(str(record.args[0]) if record.args else record.getMessage())  # type: ignore[index]
 
-    log, ear = logging.getLogger("pegasos.jit"), Ear()
-    level = log.level
-    log.addHandler(ear)
-    log.setLevel(logging.INFO)
-    try:
+    with listening("pegasos.jit", Ear()):
         yield
-    finally:
-        log.removeHandler(ear)
-        log.setLevel(level)

@@ -54,7 +54,7 @@ class Watcher:
     def step(self, driver: Driver, progress: Progress) -> None:
         stopping = self.signals.received is not None and progress.stop is None
         if progress.stop is None or progress.stop in LIMITS:
-            self.checkpoints.step(driver, now=stopping or progress.stop is not None)
+            self.checkpoints.step(driver, now=stopping)
         objective = float(driver.state.objective)
         self.line.show(self._name, progress, objective)
         if stopping:
@@ -67,13 +67,13 @@ class Watcher:
 class ProgressLine:
     """Epoch, gap and time on a terminal, with a bar from the first gap to tol; else nothing."""
 
-    def __init__(self, wanted: bool = True):
+    def __init__(self) -> None:
         self.compiled = 0
         self._live: Any = None
         self._shown = 0.0
         self._first: float | None = None
         self._tol = 1e-3
-        if wanted and sys.stderr is not None and sys.stderr.isatty():
+        if sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn
             from rich.progress import Progress as Bar

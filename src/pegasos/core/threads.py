@@ -11,8 +11,9 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 _local = threading.local()
@@ -44,6 +45,27 @@ def _blas() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
+
+
+def in_order(items: Iterable[Any], work: Callable[[Any], Any], workers: int) -> Iterator[Any]:
+    """Pairs (item, work(item)) in the order of the items, worked on by threads, a few ahead."""
+    queue: deque[tuple[Any, Future[Any]]] = deque()
+
+    def first() -> tuple[Any, Any]:
+        item, future = queue.popleft()
+        return item, future.result()
+
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for item in items:
+                queue.append((item, pool.submit(work, item)))
+                if len(queue) > workers:
+                    yield first()
+            while queue:
+                yield first()
+        finally:
+            for _, waiting in queue:
+                waiting.cancel()
 
 
 def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]:

@@ -13,21 +13,18 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.threads import available
+from pegasos.core.threads import available, in_order
 from pegasos.data.columns import MISSING, Columns, Piece, listed
 from pegasos.data.errors import DataError, excerpt
 from pegasos.data.formats import delimiter_of
-from pegasos.data.grammar import FLOAT32_LIMIT
+from pegasos.data.grammar import FLOAT32_LIMIT, NUMBER
 from pegasos.data.stream import Block, Text
 
-_NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _ODD = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 
@@ -74,7 +71,7 @@ class Csv(Text):
         fields = self._first_fields(line.removesuffix(b"\r"))
         if not self._header:
             return [f"f{j}" for j in range(len(fields))]
-        if all(_NUMBER.fullmatch(field.strip()) for field in fields):
+        if all(NUMBER.fullmatch(field.strip()) for field in fields):
             words = f"the header {excerpt(line.strip())} is all numbers; if it is a row"
             raise DataError(f"{self.name}: {words}, say so: header=False, or --no-header")
         return [field.decode() for field in fields]
@@ -103,7 +100,7 @@ class Csv(Text):
                 self._taken += block.size
                 yield block
 
-        for block, piece in in_order(blocks(), parser(form)):
+        for block, piece in in_order(blocks(), parser(form), available()):
             if piece is None:
                 raise explain(self.name, block, rows, form)
             rows += len(piece.X)
@@ -118,30 +115,6 @@ class Csv(Text):
         """The part of the file that the pieces so far came from; 0 if unknown."""
         done, size = self.progress()
         return done / size * self._given / self._taken if size and self._taken else 0.0
-
-
-def in_order(
-    blocks: Iterable[Block], work: Callable[[Block], Piece | None]
-) -> Iterator[tuple[Block, Piece | None]]:
-    """The blocks and what becomes of them, worked on by threads, a few ahead."""
-    workers = available()
-    queue: deque[tuple[Block, Future[Piece | None]]] = deque()
-
-    def first() -> tuple[Block, Piece | None]:
-        block, future = queue.popleft()
-        return block, future.result()
-
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for block in blocks:
-                queue.append((block, pool.submit(work, block)))
-                if len(queue) > workers:
-                    yield first()
-            while queue:
-                yield first()
-        finally:
-            for _, waiting in queue:
-                waiting.cancel()
 
 
 def parser(form: Form) -> Callable[[Block], Piece | None]:
@@ -256,7 +229,7 @@ def field_fault(field: bytes, dtype: np.dtype, is_label: bool) -> str | None:
         return None
     if _ODD.fullmatch(field):
         return f"{excerpt(field)} is not a finite number"
-    if not _NUMBER.fullmatch(field):
+    if not NUMBER.fullmatch(field):
         hint = " (the decimal sign is a point)" if b"," in field else ""
         return f"{excerpt(field)} is not a number{hint}"
     size = abs(float(field))

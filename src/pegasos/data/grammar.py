@@ -23,7 +23,7 @@ from pegasos.data.errors import excerpt
 MAX_INDEX = 2**31 - 1
 FLOAT32_LIMIT = 3.4028235677973366e38  # from here on, float32 rounds to infinity
 
-_NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _TOKEN = re.compile(rb"[^ \t]+")
 _INDEX = re.compile(rb"[0-9]+")
 
@@ -73,7 +73,7 @@ def parse_line(line: bytes, dialect: Dialect) -> tuple[float, dict[int, float]] 
 
 
 def _label(text: bytes, column: int, dialect: Dialect) -> float:
-    if _NUMBER.fullmatch(text):
+    if NUMBER.fullmatch(text):
         return _finite(text, column, 1, dialect._replace(limit=float("inf")))
     if b":" in text:
         raise LineError(column, 1, f"the label is missing: the line begins with {excerpt(text)}")
@@ -99,7 +99,7 @@ def _field(text: bytes, column: int, number: int, dialect: Dialect) -> tuple[int
         words = f"the index {excerpt(parts[0])} is above the limit of {dialect.last}"
         raise LineError(column, number, words)
     at = column + len(parts[0]) + 1
-    if not _NUMBER.fullmatch(parts[1]):
+    if not NUMBER.fullmatch(parts[1]):
         words = f"the value {excerpt(parts[1])} is not a finite decimal number{_hint(parts[1])}"
         raise LineError(at, number, words)
     value = _finite(parts[1], at, number, dialect)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +20,7 @@ from pegasos.core.jit import user_cache
 from pegasos.data import container
 from pegasos.data.atomic import replacing, writing
 from pegasos.data.errors import DataError
-from pegasos.data.svmlight import Csr
+from pegasos.data.svmlight import Csr, Piece
 
 log = logging.getLogger("pegasos")
 
@@ -52,6 +53,21 @@ def load(path: str | os.PathLike[str]) -> tuple[Csr, dict[str, Any]]:
     except (DataError, KeyError, TypeError) as error:
         words = error if isinstance(error, DataError) else f"description: {error}"
         raise DataError(f"{os.fspath(path)}: {words}") from None
+
+
+def pieces(path: str | os.PathLike[str]) -> Iterator[Piece]:
+    """The rows of a store, a million entries at a time."""
+    data, _ = load(path)
+    row, n = 0, len(data.labels)
+    while row < n:
+        end = int(np.searchsorted(data.starts, data.starts[row] + (1 << 20), side="right")) - 1
+        end = min(max(end, row + 1), n)
+        first, last = int(data.starts[row]), int(data.starts[end])
+        starts, values = data.starts[row : end + 1] - first, data.values[first:last]
+        if not np.isfinite(values).all():
+            raise DataError(f"{os.fspath(path)}: array values: holds numbers that are not finite")
+        yield Piece(data.labels[row:end], starts, data.columns[first:last], values, 0, 0)
+        row = end
 
 
 def _checked(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Csr:

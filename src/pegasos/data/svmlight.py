@@ -7,14 +7,13 @@ good; what is wrong with a bad one is said by `data.grammar`, which reads it aga
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.threads import available
+from pegasos.core.rows import CsrRows
+from pegasos.core.threads import available, in_order
 from pegasos.data.errors import DataError
 from pegasos.data.grammar import MAX_INDEX, Dialect, LineError, parse_line
 from pegasos.data.scan import Space, count, parse
@@ -60,14 +59,12 @@ def read_pieces(
     text: Text, dialect: Dialect, dtype: Any, threads: int | None = None
 ) -> Iterator[Piece]:
     """The rows of a text, block by block, in order; the first bad line is a DataError."""
-    workers = threads or available()
-    queue: deque[tuple[Block, Future[Piece | Bad]]] = deque()
     lines, rows, qids = 0, 0, 0
 
-    def finished() -> Iterator[Piece]:
-        nonlocal lines, rows, qids
-        block, future = queue.popleft()
-        result = future.result()
+    def work(block: Block) -> Piece | Bad:
+        return parse_block(block, dialect, dtype)
+
+    for block, result in in_order(text, work, threads or available()):
         text.reuse(block)
         if isinstance(result, Bad):
             raise _located(text.name, lines + result.line + 1, result.text, dialect)
@@ -76,22 +73,24 @@ def read_pieces(
         qids += result.qids
         if len(result.labels):
             yield result
-
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for block in text:
-                queue.append((block, pool.submit(parse_block, block, dialect, dtype)))
-                if len(queue) > workers:
-                    yield from finished()
-            while queue:
-                yield from finished()
-        finally:
-            for _, waiting in queue:
-                waiting.cancel()
     if rows == 0:
         raise DataError(f"{text.name}: no rows in {lines} lines")
     if qids:
         log.warning("%s: qid ignored in %d fields", text.name, qids)
+
+
+def rows_of(piece: Piece, width: int) -> tuple[CsrRows, int]:
+    """Rows with a virtual column of ones, and how many entries beyond the width they leave out."""
+    starts, columns, values = piece.starts, piece.columns, piece.values
+    unknown = 0
+    if piece.width > width:
+        known = columns < width
+        unknown = int(known.size - known.sum())
+        starts = np.concatenate([[0], np.cumsum(known)])[starts]
+        columns, values = columns[known], values[known]
+    unsigned = np.uint32 if columns.itemsize == 4 else np.uint64
+    rows = CsrRows(values, columns.view(unsigned), starts.astype(np.uint64), width, 1.0)
+    return rows, unknown
 
 
 def _located(name: str, line: int, text: bytes, dialect: Dialect) -> Exception:
@@ -116,7 +115,7 @@ def parse_block(block: Block, dialect: Dialect, dtype: Any) -> Piece | Bad:
     )
     slow = np.empty((16, 3), dtype=np.int64)
     while True:
-        rows, entries, bad, n_slow, qids, unsorted = parse(data, block.size, dialect, space, slow)
+        rows, _, bad, n_slow, qids, unsorted = parse(data, block.size, dialect, space, slow)
         if n_slow <= len(slow):
             break
         slow = np.empty((n_slow, 3), dtype=np.int64)

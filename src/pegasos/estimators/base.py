@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from pegasos.core.logs import listening
 from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
@@ -75,7 +75,8 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if kept.size < c.size:  # a weight of 0 is a row that is not there
             X, label, c = X[kept], label[kept], c[kept]
             self._refuse_missing_classes(label)
-        with use_threads(threads), _heard(self.verbose):
+        heard = listening("pegasos", logging.StreamHandler())
+        with use_threads(threads), heard if self.verbose else contextlib.nullcontext():
             self._fit_rows(X, label, c, kept, loss, stop)
         return self
 
@@ -252,20 +253,3 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             ConvergenceWarning,
             stacklevel=5,
         )
-
-
-@contextlib.contextmanager
-def _heard(verbose: int) -> Iterator[None]:
-    """Let the log of this fit be heard on standard error if `verbose`."""
-    if not verbose:
-        yield
-        return
-    log, handler = logging.getLogger("pegasos"), logging.StreamHandler()
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)

@@ -11,18 +11,12 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
-from pegasos.objective.losses import Hinge, Logistic, Perceptron, Pinball, SquaredHinge
+from pegasos.objective.losses import Logistic, Perceptron
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.schedules import Constant, InverseRoot, pegasos_steps
 from pegasos.solvers.subgradient import SAMPLINGS, Subgradient, SubgradientState, empty_state
 
-LOSSES = {
-    "hinge": Hinge,
-    "squared_hinge": SquaredHinge,
-    "pinball": lambda: Pinball(0.5),
-    "logistic": Logistic,
-    "perceptron": Perceptron,
-}
+LOSSES = {**par.LOSSES, "logistic": Logistic, "perceptron": Perceptron}
 STREAM_LAM = 1e-4  # of partial_fit, where the number of rows behind C is not known
 PRESETS: dict[str, dict[str, Any]] = {
     "pegasos": {},
