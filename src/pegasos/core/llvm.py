@@ -1,4 +1,4 @@
-"""What needs Numba's compiler at import: software prefetch and the disk cache of hot loops.
+"""What needs Numba's compiler at import: prefetch, vector loops, the disk cache of hot loops.
 
 Imported by `core.jit` at the first call of a hot loop, never before.
 """
@@ -18,6 +18,7 @@ from numba.core.caching import (
 from numba.extending import intrinsic, overload
 
 from pegasos.core import jit
+from pegasos.core.lanes import LANES, axpys, dots
 from pegasos.core.prefetch import prefetch
 
 
@@ -42,6 +43,88 @@ def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 @overload(prefetch, strict=False)
 def _overload_prefetch(array: Any, index: Any) -> Any:
     return lambda array, index: _prefetch(array, index)
+
+
+class _Line:
+    """Vectors of LANES float32 numbers in the code of an intrinsic on (values, columns, …)."""
+
+    number = ir.FloatType()
+    vector = ir.VectorType(number, LANES)
+
+    def __init__(self, context: Any, builder: Any, signature: Any, args: Any):
+        self.builder = builder
+        self.arrays: list[Any] = [
+            context.make_array(kind)(context, builder, value) if kind != types.none else None
+            for kind, value in zip(signature.args, args, strict=True)
+        ]
+        self.wide = signature.args[0].dtype == types.float64
+        self.count = builder.extract_value(self.arrays[0].shape, 0)
+
+    def line(self, array: int, index: Any) -> Any:
+        """A pointer to a line of an array."""
+        first = self.builder.mul(index, ir.Constant(index.type, LANES))
+        data = self.builder.gep(self.arrays[array].data, [first])
+        return self.builder.bitcast(data, self.vector.as_pointer())
+
+    def load(self, pointer: Any) -> Any:
+        return self.builder.load(pointer, align=4)
+
+    def entry(self, k: Any) -> tuple[Any, Any]:
+        """The value of entry k in all lanes, and its column."""
+        b = self.builder
+        x = b.load(b.gep(self.arrays[0].data, [k]))
+        x = b.fptrunc(x, self.number) if self.wide else x
+        one = b.insert_element(ir.Constant(self.vector, ir.Undefined), x, ir.IntType(32)(0))
+        none = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+        columns = self.arrays[1]
+        column = k if columns is None else b.load(b.gep(columns.data, [k]))
+        if column.type.width < 64:
+            column = b.zext(column, ir.IntType(64))
+        return b.shuffle_vector(one, one, none), column
+
+    def madd(self, x: Any, y: Any, z: Any) -> Any:
+        product = self.builder.fmul(x, y, flags=("contract",))
+        return self.builder.fadd(product, z, flags=("contract",))
+
+
+@intrinsic
+def _dots(typing_context: Any, values: Any, columns: Any, W: Any, out: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Line(context, builder, signature, args)
+        target = code.line(3, ir.IntType(64)(0))
+        total = cgutils.alloca_once_value(builder, code.load(target))
+        with cgutils.for_range(builder, code.count) as loop:
+            x, column = code.entry(loop.index)
+            w = code.load(code.line(2, column))
+            builder.store(code.madd(x, w, builder.load(total)), total)
+        builder.store(builder.load(total), target, align=4)
+        return context.get_dummy_value()
+
+    return types.void(values, columns, W, out), generate
+
+
+@intrinsic
+def _axpys(typing_context: Any, values: Any, columns: Any, a: Any, W: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Line(context, builder, signature, args)
+        step = code.load(code.line(2, ir.IntType(64)(0)))
+        with cgutils.for_range(builder, code.count) as loop:
+            x, column = code.entry(loop.index)
+            target = code.line(3, column)
+            builder.store(code.madd(x, step, code.load(target)), target, align=4)
+        return context.get_dummy_value()
+
+    return types.void(values, columns, a, W), generate
+
+
+@overload(dots, strict=False)
+def _overload_dots(values: Any, columns: Any, W: Any, out: Any) -> Any:
+    return lambda values, columns, W, out: _dots(values, columns, W, out)
+
+
+@overload(axpys, strict=False)
+def _overload_axpys(values: Any, columns: Any, a: Any, W: Any) -> Any:
+    return lambda values, columns, a, W: _axpys(values, columns, a, W)
 
 
 class _OurDirectoryOnly(CompileResultCacheImpl):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import generic
+from pegasos.core.lanes import LANES, axpys, dots
 from pegasos.core.prefetch import prefetch
 
 _LINE = 64  # bytes of a cache line
@@ -75,6 +76,16 @@ def row_dot(rows: Any, i: int, w: np.ndarray) -> float:
 @generic
 def row_axpy(rows: Any, i: int, a: float, w: np.ndarray) -> None:
     """w += a x_i"""
+
+
+@generic
+def row_dots(rows: Any, i: int, W: np.ndarray, out: np.ndarray) -> None:
+    """out = x_i . W for the LANES float32 columns of W (see `core.lanes`)"""
+
+
+@generic
+def row_axpys(rows: Any, i: int, a: np.ndarray, W: np.ndarray) -> None:
+    """W += x_i a', for the LANES numbers of a"""
 
 
 @generic
@@ -176,6 +187,38 @@ def _(rows, i, a, w):
         w[rows.columns[k]] += a * rows.values[k]
     if rows.bias != 0.0:
         w[rows.width] += a * rows.bias
+
+
+@row_dots.register(DenseRows)
+def _(rows, i, W, out):
+    x = rows.values[i]
+    for p in range(LANES):
+        out[p] = rows.bias * W[x.shape[0], p]
+    dots(x, None, W, out)
+
+
+@row_dots.register(CsrRows)
+def _(rows, i, W, out):
+    first, end = rows.starts[i], rows.starts[i + 1]
+    for p in range(LANES):
+        out[p] = rows.bias * W[rows.width, p]
+    dots(rows.values[first:end], rows.columns[first:end], W, out)
+
+
+@row_axpys.register(DenseRows)
+def _(rows, i, a, W):
+    x = rows.values[i]
+    axpys(x, None, a, W)
+    for p in range(LANES):
+        W[x.shape[0], p] += rows.bias * a[p]
+
+
+@row_axpys.register(CsrRows)
+def _(rows, i, a, W):
+    first, end = rows.starts[i], rows.starts[i + 1]
+    axpys(rows.values[first:end], rows.columns[first:end], a, W)
+    for p in range(LANES):
+        W[rows.width, p] += rows.bias * a[p]
 
 
 @row_outer.register(DenseRows)

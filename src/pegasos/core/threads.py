@@ -13,7 +13,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 _local = threading.local()
@@ -26,10 +26,15 @@ def available() -> int:
     return os.cpu_count() or 1
 
 
+def allowed() -> int:
+    """Number of threads that the work of this thread may use."""
+    return getattr(_local, "n", 1)
+
+
 @contextlib.contextmanager
 def use_threads(n: int) -> Iterator[None]:
     """Allow `n` threads to the work of this thread; BLAS gets one, blocks of rows the rest."""
-    previous = getattr(_local, "n", 1)
+    previous = allowed()
     _local.n = n
     try:
         with _blas().limit(limits=1):
@@ -68,10 +73,35 @@ def in_order(items: Iterable[Any], work: Callable[[Any], Any], workers: int) -> 
                 waiting.cancel()
 
 
+def side_by_side(
+    work: Callable[[Any, Callable[[], bool]], Any], items: list[Any]
+) -> tuple[list[Any], bool]:
+    """[work(item, halted) for item in items] on the allowed threads; whether Ctrl-C came.
+
+    From then on `halted()` is True, and work should soon return with what it has.
+    """
+    halt = threading.Event()
+    futures: list[Future[Any]] = []
+    with ThreadPoolExecutor(min(allowed(), len(items))) as pool:
+        try:
+            futures += [pool.submit(work, item, halt.is_set) for item in items]
+            wait(futures, return_when=FIRST_EXCEPTION)
+        except KeyboardInterrupt:
+            halt.set()
+            if not futures:  # it came while they were handed out
+                futures += [pool.submit(work, item, halt.is_set) for item in items]
+            wait(futures)
+        failed = any(future.done() and future.exception() for future in futures)
+        interrupted = halt.is_set()
+        if failed:
+            halt.set()
+        return [future.result() for future in futures], interrupted
+
+
 def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]:
     """[work(start, stop) for each block of `block` indices below n], on the allowed threads."""
     bounds = [(s, min(s + block, n)) for s in range(0, n, block)]
-    workers = min(getattr(_local, "n", 1), len(bounds))
+    workers = min(allowed(), len(bounds))
     if workers <= 1:
         return [work(s, e) for s, e in bounds]
     with ThreadPoolExecutor(workers) as pool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -39,6 +40,15 @@ ACTIONS = {
 }
 
 
+class Data(NamedTuple):
+    """Rows, the number of the class and c_i of each, and which rows of X they are."""
+
+    X: Any
+    label: np.ndarray
+    c: np.ndarray
+    kept: np.ndarray
+
+
 class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the linear classifiers. Subclasses define `__init__` and `_loss()`."""
 
@@ -65,32 +75,58 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self
         """
         loss, stop = self._loss(), self._stop()
-        threads = par.threads_of(self.n_threads)
+        with self._at_work():
+            data = self._read(X, y, sample_weight)
+            starts = self._warm_starts(len(self._targets()), len(data.label))
+            task = self._task(data, loss, stop, starts)
+            tasks = FitTasks(
+                self,
+                len(task.targets),
+                {"X": data.X, "y": self.classes_[data.label]},
+                lambda weights: self._weights(weights, task),
+            )
+            runs = solve(task, tasks)
+            self._record(task, runs, data.kept)
+            tasks.end()
+        self._close(runs)
+        return self
+
+    @contextlib.contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Threads as asked for, and a log on the screen if asked for."""
+        heard = listening("pegasos", logging.StreamHandler())
+        threads = use_threads(par.threads_of(self.n_threads))
+        with threads, heard if self.verbose else contextlib.nullcontext():
+            yield
+
+    def _read(self, X, y, sample_weight) -> Data:
+        """The data, checked; rows of weight 0 are not there."""
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=small_dtype(X), accept_large_sparse=True
         )
         label = self._encode(y)
         c = self._row_costs(X, y, label, sample_weight)
         kept = np.flatnonzero(c > 0.0)
-        if kept.size < c.size:  # a weight of 0 is a row that is not there
+        if kept.size < c.size:
             X, label, c = X[kept], label[kept], c[kept]
             self._refuse_missing_classes(label)
-        heard = listening("pegasos", logging.StreamHandler())
-        with use_threads(threads), heard if self.verbose else contextlib.nullcontext():
-            self._fit_rows(X, label, c, kept, loss, stop)
-        return self
+        return Data(X, label, c, kept)
 
-    def _fit_rows(self, X, label, c, kept, loss, stop) -> None:
+    def _targets(self) -> list[int]:
+        """The classes with a problem of their own."""
+        return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
+
+    def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Task:
         bias, free = self._bias()
-        targets = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
-        task = Task(
-            rows=as_rows(X, bias),
-            label=label,
-            c=c,
+        targets = self._targets()
+        return Task(
+            rows=as_rows(data.X, bias),
+            label=data.label,
+            c=data.c,
             targets=targets,
             names=[f"class {self.classes_[k]}" for k in targets],
-            centers=centers_of(self.center, len(targets), X.shape[1], bias),
-            starts=self._warm_starts(len(targets), len(label)),
+            centers=centers_of(self.center, len(targets), data.X.shape[1], bias),
+            starts=starts,
             loss=loss,
             free=free,
             solver=self._solver(),
@@ -99,14 +135,11 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             watch=self._watch,
         )
 
-        def attributes(weights: np.ndarray) -> dict[str, Any]:
-            return {"coef_": weights[:, :-1].copy(), "intercept_": bias * weights[:, -1]}
+    def _weights(self, weights: np.ndarray, task: Task) -> dict[str, Any]:
+        return {"coef_": weights[:, :-1].copy(), "intercept_": task.rows.bias * weights[:, -1]}
 
-        tasks = FitTasks(self, len(targets), {"X": X, "y": self.classes_[label]}, attributes)
-        runs = solve(task, tasks)
-        self.__dict__.update(attributes(np.array([run.best.w for run in runs])))
-        self._record(task, runs, kept)
-        tasks.end()
+    def _close(self, runs: list[Run]) -> None:
+        """After all is recorded: Ctrl-C goes on, and a gap above tol is told."""
         if any(run.stop_reason == "interrupted" for run in runs):
             raise KeyboardInterrupt
         self._warn_unless_converged(runs)
@@ -217,6 +250,7 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     # Results to attributes
 
     def _record(self, task: Task, runs: list[Run], kept: np.ndarray) -> None:
+        self.__dict__.update(self._weights(np.array([run.best.w for run in runs]), task))
         alpha = np.array([run.best.alpha for run in runs])
         self._dual_share = alpha / task.c
         used = np.flatnonzero(np.any(alpha != 0.0, axis=0))

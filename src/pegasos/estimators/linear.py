@@ -8,6 +8,7 @@ import numpy as np
 
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
+from pegasos.estimators.path import fit_path
 from pegasos.model.linear import probabilities
 from pegasos.objective.losses import Logistic
 
@@ -130,6 +131,23 @@ class LinearSVC(LinearClassifier):
 
     def _loss(self) -> Any:
         return par.loss_of(self.loss)
+
+    def path(self, X, y, Cs, sample_weight=None):
+        """A model for each value of C, trained together: each row is read once for many of them.
+
+        Every model is certified to `tol` on its own; `lam` is not used.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        Cs : array of values of C
+
+        Returns
+        -------
+        list of fitted estimators, in the order of Cs
+        """
+        return fit_path(self, X, y, Cs, sample_weight)
 
 
 class LogisticRegression(LinearClassifier):

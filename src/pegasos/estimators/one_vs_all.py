@@ -1,4 +1,7 @@
-"""One binary problem per class (one for two classes), each solved and certified by the driver."""
+"""One binary problem per class (one for two classes), each solved and certified by the driver.
+
+Without anybody who looks on, problems are solved side by side on the threads that are allowed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pegasos.estimators.callbacks import FitTasks, ProblemTask
+from pegasos.core.threads import allowed, side_by_side
+from pegasos.estimators.callbacks import FitTasks
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.auto import solver_named
 from pegasos.solvers.driver import Driver, Progress, Run, Stop
@@ -36,8 +40,8 @@ class Task(NamedTuple):
     """The data and settings of a one-vs-all fit.
 
     `label` numbers the class of each row, `targets` the classes with a problem of their own;
-    `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start);
-    `solver` is a name or a solver.
+    `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start), found in
+    `swept` epochs; `solver` is a name or a solver.
     """
 
     rows: Any
@@ -53,6 +57,7 @@ class Task(NamedTuple):
     stop: Stop
     seed: int
     watch: Watch | None = None
+    swept: int = 0
 
 
 def signs(task: Task, k: int) -> np.ndarray:
@@ -61,7 +66,31 @@ def signs(task: Task, k: int) -> np.ndarray:
 
 
 def solve(task: Task, tasks: FitTasks) -> list[Run]:
-    """All problems, in order. After Ctrl-C the rest are only certified as they start."""
+    """All problems of a fit. After Ctrl-C the rest are only certified as they start."""
+    if allowed() == 1 or len(task.targets) == 1 or tasks.wanted or task.watch is not None:
+        return _solve_in_order(task, tasks)
+    return solve_all([task])[0]
+
+
+def solve_all(fits: list[Task]) -> list[list[Run]]:
+    """The problems of several fits, side by side."""
+    deadline = time.perf_counter() + fits[0].stop.max_seconds
+
+    def one(item: tuple[Task, int], halted: Callable[[], bool]) -> Run:
+        task, k = item
+        driver = _driver(task, k, replace(task.stop, max_seconds=deadline - time.perf_counter()))
+        driver.callback = lambda progress: halted()
+        if halted():
+            return driver.interrupt()
+        run = _drive(driver, task, k)
+        return replace(run, stop_reason="interrupted") if run.stop_reason == "callback" else run
+
+    runs, _ = side_by_side(one, [(task, k) for task in fits for k in range(len(task.targets))])
+    found = iter(runs)
+    return [[next(found) for _ in task.targets] for task in fits]
+
+
+def _solve_in_order(task: Task, tasks: FitTasks) -> list[Run]:
     weights = task.centers.copy()
     deadline = time.perf_counter() + task.stop.max_seconds
     runs: list[Run] = []
@@ -77,7 +106,8 @@ def solve(task: Task, tasks: FitTasks) -> list[Run]:
             runs.append(driver.interrupt())
         else:
             watcher = tasks.problem(task.names[k], partial(_so_far, weights, k, driver.point))
-            runs.append(_drive(driver, watcher, task, k))
+            driver.callback = watcher
+            runs.append(_drive(driver, task, k))
         weights[k] = runs[k].best.w
         if watcher is not None:
             watcher.end(weights)
@@ -90,7 +120,10 @@ def _driver(task: Task, k: int, stop: Stop) -> Driver:
     start = None if task.starts is None else task.starts[k] * task.c
     named = isinstance(task.solver, str)
     solver = solver_named(task.solver, problem) if named else task.solver
-    return Driver(solver, problem, stop, task.seed, start)
+    driver = Driver(solver, problem, stop, task.seed, start)
+    if task.swept:
+        driver.state = driver.state.after(task.swept)
+    return driver
 
 
 def _so_far(weights: np.ndarray, k: int, point: Callable[[], np.ndarray]) -> np.ndarray:
@@ -99,8 +132,7 @@ def _so_far(weights: np.ndarray, k: int, point: Callable[[], np.ndarray]) -> np.
     return weights
 
 
-def _drive(driver: Driver, watcher: ProblemTask | None, task: Task, k: int) -> Run:
-    driver.callback = watcher
+def _drive(driver: Driver, task: Task, k: int) -> Run:
     for progress in driver:
         if progress.certificate is not None:
             gap = progress.certificate.relative_gap

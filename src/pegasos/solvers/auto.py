@@ -52,6 +52,11 @@ class AutoState(NamedTuple):
     choice: Choice
     successor: str | None
 
+    def after(self, epochs: int) -> AutoState:
+        """The state of a run that began with epochs of many problems in one sweep."""
+        reason = f"{self.choice.reason}; first {epochs} epochs together with other problems"
+        return self._replace(spent=epochs, choice=self.choice._replace(reason=reason))
+
     @property
     def epoch(self) -> int:
         return self.spent + self.inner.epoch
@@ -143,6 +148,11 @@ def _successor(name: str, problem: Problem) -> str | None:
 
 def _too_wide(problem: Problem) -> bool:
     return n_columns(problem.rows) > min(MAX_COLUMNS, 4 * n_rows(problem.rows))
+
+
+def descends(problem: Problem) -> bool:
+    """Whether descent is the method to begin with."""
+    return _plan(problem)[0] == "dual"
 
 
 def _plan(problem: Problem) -> tuple[str, float, str]:

@@ -135,10 +135,9 @@ class Dual:
         """Go on from the exact w; a row whose exact margin says so stays or goes aside."""
         state.w[:] = seen.w
         state = state._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
-        n = n_rows(problem.rows)
-        active, aside = n, 0.0
-        if state.radius < np.inf:
-            radius = min(state.radius, self._radius(seen.certificate.gap))
+        active, aside = n_rows(problem.rows), 0.0
+        radius = min(state.radius, self._radius(seen.certificate.gap))
+        if radius < np.inf:
             state = state._replace(radius=radius)
             active, aside = _part(problem, state, seen.margins)
         exhausted = state.exhausted and state.still
@@ -146,7 +145,7 @@ class Dual:
 
 
 @helper
-def _settled(loss, a, z, slack):
+def settled(loss, a, z, slack):
     """Whether a = alpha / c is at the bound that every margin within slack of z asks for."""
     lowest, highest = slope(loss, -np.inf), slope(loss, np.inf)
     return (a == -highest and slope(loss, z - slack) == highest) or (
@@ -163,7 +162,7 @@ def _part(problem, state, margins):
     while s < active:
         i = order[s]
         slack = state.radius * np.sqrt(problem.q[i])
-        if _settled(problem.loss, alpha[i] / c[i], margins[i], slack):
+        if settled(problem.loss, alpha[i] / c[i], margins[i], slack):
             active -= 1
             order[s], order[active] = order[active], i
             aside += c[i] * value(problem.loss, margins[i])
@@ -193,7 +192,7 @@ def _sweep(problem, state, length):
         c, y, q, old = problem.c[i], problem.y[i], problem.q[i], alpha[i]
         z = y * row_dot(rows, i, w)
         cost = c * value(loss, z)
-        if radius < np.inf and _settled(loss, old / c, z, radius * np.sqrt(q)):
+        if radius < np.inf and settled(loss, old / c, z, radius * np.sqrt(q)):
             active -= 1
             order[s], order[active] = order[active], i
             aside += cost

@@ -21,6 +21,14 @@ from pegasos.objective.certificate import Evaluation
 from pegasos.objective.problem import Problem
 from pegasos.solvers.dual import Dual
 
+WEIGHT = 0.1  # of rho, in units of the mean ||x_i||^2
+
+
+def proximal_scale(norms: np.ndarray, total: float, weight: float = WEIGHT) -> float:
+    """s = sqrt(rho) for rows of these ||x_i||^2 and this sum of the c_i."""
+    reach = 10.0 / total  # at tiny C the multiplier must still move by 1
+    return float(np.sqrt(max(weight * norms.mean(), reach)))
+
 
 class InterceptState(NamedTuple):
     """The inner problem with its centre at b_k, the state of its solver, the whole estimate."""
@@ -51,13 +59,12 @@ class FreeIntercept:
     """Proximal loop around `solver`; `weight` is rho in units of the mean ||x_i||^2."""
 
     solver: Dual = field(default_factory=Dual)
-    weight: float = 0.1
+    weight: float = WEIGHT
 
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> InterceptState:
         bias = problem.rows.bias
         norms = problem.q - bias**2
-        reach = 10.0 / float(problem.c.sum())  # at tiny C the multiplier must still move by 1
-        s = float(np.sqrt(max(self.weight * norms.mean(), reach)))
+        s = proximal_scale(norms, float(problem.c.sum()), self.weight)
         center = problem.center.copy()
         center[-1] *= bias / s
         inner = problem._replace(

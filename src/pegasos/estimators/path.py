@@ -1,0 +1,74 @@
+"""A path of C: many values swept together, each model certified on its own."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from pegasos.core.matrix import sqnorms
+from pegasos.estimators import parameters as par
+from pegasos.estimators.base import Data, LinearClassifier
+from pegasos.estimators.one_vs_all import Task, signs, solve_all
+from pegasos.objective.problem import make_problem
+from pegasos.solvers.auto import descends
+from pegasos.solvers.lanes import Goal, Together, descend
+
+SWEEPS = 200  # epochs together; what is slower goes on alone
+
+
+def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[Any]:
+    """Fitted copies of the estimator, one for each value of C."""
+    Cs = [par.positive("C", C) for C in np.ravel(Cs).tolist()]
+    if not Cs:
+        raise ValueError("Cs is empty: give at least one value of C")
+    models = [clone(estimator).set_params(C=C, lam=None) for C in Cs]
+    unit = clone(estimator).set_params(C=1.0, lam=None)
+    loss, stop = unit._loss(), unit._stop()
+    with unit._at_work():
+        data = unit._read(X, y, sample_weight)
+        task = unit._task(data, loss, stop, None)
+        fits = [task._replace(c=C * data.c) for C in Cs]
+        runs = solve_all(_swept(task, fits, np.array(Cs)))
+    for model, fit, found in zip(models, fits, runs, strict=True):
+        _hand_over(unit, model, fit, found, data)
+    for model, found in zip(models, runs, strict=True):
+        model._close(found)
+    return models
+
+
+def _swept(task: Task, fits: list[Task], Cs: np.ndarray) -> list[Task]:
+    """The fits, with a start for those where descent is the method."""
+    chosen = [j for j, fit in enumerate(fits) if task.solver == "auto" and _descends(fit)]
+    if len(chosen) < 2:
+        return fits
+    goal = Goal(
+        max(task.stop.tol, 1e-4),
+        min(SWEEPS, task.stop.max_epochs),
+        time.perf_counter() + task.stop.max_seconds,
+    )
+    q, c = sqnorms(task.rows), task.c[:, None] * Cs[chosen]
+    starts, epochs = np.zeros((len(chosen), len(task.targets), len(q))), 0
+    for k in range(len(task.targets)):
+        together = Together(task.rows, signs(task, k), c, q, task.loss, task.centers[k], task.free)
+        alpha, swept = descend(together, goal, task.seed)
+        starts[:, k], epochs = alpha / c.T, max(epochs, swept)
+    begun = dict(zip(chosen, starts, strict=True))
+    return [
+        fit._replace(starts=begun[j], swept=epochs) if j in begun else fit
+        for j, fit in enumerate(fits)
+    ]
+
+
+def _descends(fit: Task) -> bool:
+    return descends(make_problem(fit.rows, signs(fit, 0), fit.c, fit.loss, None, fit.free))
+
+
+def _hand_over(unit: LinearClassifier, model: Any, fit: Task, runs: Any, data: Data) -> None:
+    """What the first reading of the data found, and the results."""
+    for name in ("classes_", "n_features_in_", "feature_names_in_"):
+        if hasattr(unit, name):
+            setattr(model, name, getattr(unit, name))
+    model._record(fit, runs, data.kept)

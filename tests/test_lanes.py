@@ -1,0 +1,136 @@
+"""Many problems in one sweep: each lane as good as a run of its own, and certified."""
+
+import numpy as np
+import pytest
+from conftest import LOSSES, every_kind, random_problem
+from sklearn.datasets import make_classification
+
+from pegasos import LinearSVC
+from pegasos.core.lanes import LANES, axpys, dots, lines
+from pegasos.core.threads import use_threads
+from pegasos.objective.certificate import evaluate
+from pegasos.solvers.lanes import Goal, Together, descend
+
+
+def together(problem, c):
+    return Together(
+        problem.rows, problem.y, c, problem.q, problem.loss, problem.center, problem.free
+    )
+
+
+def test_lines_begin_where_cache_lines_do():
+    for n in (1, 7, 1000):
+        W = lines(n)
+        assert W.shape == (n, LANES) and W.ctypes.data % 64 == 0 and not W.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_dots_and_axpys_are_products(dtype, sparse):
+    from pegasos.core.jit import hot
+
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=9).astype(dtype)
+    columns = rng.permutation(20)[:9].astype(np.uint32) if sparse else None
+    places = columns if sparse else np.arange(9)
+    W, out, a = lines(20), lines(1)[0], lines(1)[0]
+    W[:], a[:] = rng.normal(size=W.shape), rng.normal(size=LANES)
+    out[:] = 1.0
+    hot(_dots)(values, columns, W, out)
+    assert np.allclose(out, 1.0 + values @ W[places], rtol=1e-5, atol=1e-6)
+    expected = W.copy()
+    expected[places] += np.outer(values, a)
+    hot(_axpys)(values, columns, a, W)
+    assert np.allclose(W, expected, rtol=1e-5, atol=1e-6)
+
+
+def _dots(values, columns, W, out):
+    dots(values, columns, W, out)
+
+
+def _axpys(values, columns, a, W):
+    axpys(values, columns, a, W)
+
+
+@every_kind
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("intercept", ["none", "penalised", "free"])
+def test_every_lane_comes_near_its_optimum(kind, loss, intercept):
+    problem = random_problem(2, loss, kind, intercept)
+    factors = np.array([0.01, 0.1, 0.3, 1.0, 3.0])
+    alpha, epochs = descend(
+        together(problem, problem.c[:, None] * factors), Goal(1e-3, 3000, few=0), 0
+    )
+    assert 0 < epochs
+    for a, factor in zip(alpha, factors, strict=True):
+        seen = evaluate(problem._replace(c=factor * problem.c), a)
+        assert seen.certificate.relative_gap < 0.1
+
+
+def test_a_row_of_weight_zero_is_not_in_the_problem():
+    problem = random_problem(5, LOSSES[0])
+    c = np.repeat(problem.c[:, None], 4, axis=1)
+    c[10:20, 1] = 0.0
+    alpha, _ = descend(together(problem, c), Goal(1e-4, 2000, few=0), 0)
+    assert not alpha[1, 10:20].any() and alpha[0, 10:20].any()
+    kept = np.r_[0:10, 20 : len(problem.y)]
+    part = problem._replace(
+        rows=problem.rows._replace(values=problem.rows.values[kept]),
+        y=problem.y[kept],
+        c=problem.c[kept],
+        q=problem.q[kept],
+    )
+    assert evaluate(part, alpha[1, kept]).certificate.relative_gap < 0.01
+
+
+def test_the_same_whatever_the_number_of_threads():
+    problem = random_problem(6, LOSSES[0], "csr-float32-uint32")
+    c = problem.c[:, None] * np.logspace(-2, 1, 20)
+    found = []
+    for threads in (1, 2):
+        with use_threads(threads):
+            found.append(descend(together(problem, c), Goal(1e-3, 100), 0)[0])
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_path_is_the_fits_one_by_one(n_classes, loss):
+    X, y = make_classification(
+        150, 12, n_informative=6, n_classes=n_classes, random_state=0, flip_y=0.1
+    )
+    Cs = np.logspace(-3, 2, 7)
+    models = LinearSVC(loss=loss, tol=1e-4, random_state=0).path(X, y, Cs)
+    assert [model.C for model in models] == Cs.tolist()
+    for model, C in zip(models, Cs, strict=True):
+        alone = LinearSVC(loss=loss, C=C, tol=1e-4, random_state=0).fit(X, y)
+        proofs = [model.certificate_] if n_classes == 2 else model.certificate_
+        alones = [alone.certificate_] if n_classes == 2 else alone.certificate_
+        for ours, other in zip(proofs, alones, strict=True):
+            assert ours.relative_gap <= 1e-4
+            assert ours.primal == pytest.approx(other.primal, rel=2e-4)
+        assert model.coef_.shape == alone.coef_.shape
+        assert np.array_equal(model.classes_, alone.classes_)
+        assert model.n_features_in_ == 12 and model.n_iter_ > 0
+        assert np.mean(model.predict(X) == alone.predict(X)) > 0.97
+
+
+def test_a_path_with_weights_and_names():
+    import pandas as pd
+
+    X, y = make_classification(80, 5, random_state=1)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    weight = np.where(np.arange(80) < 10, 0.0, 2.0)
+    models = LinearSVC(tol=1e-5).path(frame, y, [0.1, 1.0], sample_weight=weight)
+    alone = LinearSVC(C=1.0, tol=1e-5).fit(frame, y, sample_weight=weight)
+    assert models[1].feature_names_in_.tolist() == list("abcde")
+    assert np.allclose(models[1].coef_, alone.coef_, atol=1e-2)
+    assert models[1].support_.min() >= 10
+
+
+def test_a_path_asks_for_values_that_can_be():
+    X, y = make_classification(30, 5, random_state=1)
+    with pytest.raises(ValueError, match="Cs is empty"):
+        LinearSVC().path(X, y, [])
+    with pytest.raises(ValueError, match="C"):
+        LinearSVC().path(X, y, [1.0, -1.0])
