@@ -45,8 +45,8 @@ def comparison_figure(
     head(by_time, "How far from the best possible, by time")
     head(by_epoch, "… and by passes over the data")
     by_time.set_ylabel("above the optimum, as a share of it", fontsize=PLAIN, color=INK)
-    _mark_floor(by_time, comparison.accuracy, f"optimum known to {comparison.accuracy:.0e}")
-    _mark_floor(by_epoch, comparison.accuracy, "")
+    _mark_floor(by_time, comparison, f"optimum known to {comparison.accuracy:.0e}")
+    _mark_floor(by_epoch, comparison, "")
     for axes in rest:
         _draw_errors(axes, comparison)
     handles, labels = by_time.get_legend_handles_labels()
@@ -65,10 +65,11 @@ def _draw_distances(axes: Any, comparison: Comparison, over: str) -> None:
         for label, curve in comparison.curves.items()
     }
     _draw(axes, comparison.curves, distances, over)
-    floor = max(comparison.accuracy, 1e-16)
-    farthest = max((d for some in distances.values() for d in some if np.isfinite(d)), default=1.0)
+    found = [d for some in distances.values() for d in some if np.isfinite(d)] or [1.0]
+    lowest, highest = max(min(found), comparison.accuracy, 1e-16), max(found)
     axes.set_yscale("log")
-    axes.set_ylim(floor / 4.0, min(_FARTHEST, max(2.0 * farthest, 10.0 * floor)))
+    bottom = max(comparison.accuracy / 4.0, lowest / 30.0)
+    axes.set_ylim(bottom, min(_FARTHEST, max(2.0 * highest, 10.0 * lowest)))
     axes.yaxis.set_major_locator(LogLocator(10.0, numticks=20))
     axes.yaxis.set_minor_locator(NullLocator())
     _logarithmic(axes, [getattr(m, over) for m in every])
@@ -110,13 +111,16 @@ def _draw(axes: Any, curves: dict[str, list[Moment]], values: Any, over: str) ->
     style(axes)
 
 
-def _mark_floor(axes: Any, floor: float, words: str) -> None:
+def _mark_floor(axes: Any, comparison: Comparison, words: str) -> None:
     """Below the accuracy of the optimum nothing can be told apart."""
+    floor, bottom = comparison.accuracy, axes.get_ylim()[0]
     axes.axhspan(1e-300, floor, color="#f2f2f2", zorder=0)
     axes.axhline(floor, color=INK, linewidth=1.2, linestyle=(0, (1, 1.5)))
+    axes.set_ylim(bottom=bottom)
+    seen = floor > bottom
     axes.annotate(
-        words,
-        (0.0, floor),
+        words if seen or not words else f"{words}, below this panel",
+        (0.0, max(floor, bottom)),
         (6, 4),
         axes.get_yaxis_transform(),
         "offset points",

@@ -145,7 +145,7 @@ def _draw_gaps(half: Any, curves: Mapping[str, np.ndarray], tol: float) -> None:
     _over_time(axes, curves)
     lowest = max(1e-16, min(tol, *(float(curve[3].min()) for curve in curves.values())))
     axes.set_yscale("log")
-    strip = (lowest / 1.5) ** (0.05 + 0.055 * len(curves))  # below the curves, for their names
+    strip = (lowest / 1.5) ** (0.09 + 0.055 * len(curves))  # below the curves, for their names
     axes.set_ylim(lowest * strip, 1.5)
     axes.yaxis.set_major_locator(LogLocator(10.0))
     axes.yaxis.set_minor_locator(NullLocator())
