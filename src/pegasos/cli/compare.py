@@ -164,11 +164,13 @@ def _signed(data: Data, target: str) -> Data:
 
 
 def _tested(test: str, data: Data, target: str, reading: Reading) -> Data:
+    import numpy as np
+
     other, d = read(test, reading), data.X.shape[1]
     if other.names != data.names:
         raise DataError(f"{test}: its columns are not those of the training data")
-    strangers = sorted({str(k) for k in other.y} - {str(k) for k in data.y})
-    if strangers:
+    strangers = np.setdiff1d(other.y.astype(str), data.y.astype(str))
+    if strangers.size:
         raise DataError(f"{test}: no rows of class {strangers[0]} in the training data")
     if other.X.shape[1] != d:
         other = other._replace(X=_of_width(test, other.X, d))

@@ -29,6 +29,7 @@ from pegasos.solvers.driver import Driver, Progress, Solver, Stop, run
 NAMES = (*SOLVERS, *PRESETS)
 ACCURACY = 1e-8
 PATIENCE = 10.0  # how many times the seconds of a solver the exact run may take
+_ROUNDING = 2.0**-52  # float64 tells nothing closer apart
 _DENSITY = 1.06  # between the epochs at which a point is evaluated, once they are many
 
 Watch = Callable[[str, float], Any]
@@ -78,7 +79,8 @@ class Comparison(NamedTuple):
 
     def above(self, primal: float) -> float:
         """How far an objective is at most above the optimum, as a share of the optimum."""
-        return (primal - self.best.dual) / self.best.dual
+        share = (primal - self.best.dual) / self.best.dual
+        return share if not share < _ROUNDING else _ROUNDING
 
 
 def check_name(name: str, loss: Any) -> None:

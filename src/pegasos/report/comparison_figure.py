@@ -66,7 +66,7 @@ def _draw_distances(axes: Any, comparison: Comparison, over: str) -> None:
     }
     _draw(axes, comparison.curves, distances, over)
     found = [d for some in distances.values() for d in some if np.isfinite(d)] or [1.0]
-    lowest, highest = max(min(found), comparison.accuracy, 1e-16), max(found)
+    lowest, highest = min(found), max(found)
     axes.set_yscale("log")
     bottom = max(comparison.accuracy / 4.0, lowest / 30.0)
     axes.set_ylim(bottom, min(_FARTHEST, max(2.0 * highest, 10.0 * lowest)))
