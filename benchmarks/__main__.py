@@ -1,17 +1,19 @@
-"""python -m benchmarks [speed | certify | startup | files | all] [--sets a9a,imdb] [--C 0.1,1]"""
+"""python -m benchmarks [speed | certify | startup | files | shuttle | all] [--sets a9a,imdb]
+
+[--C 0.1,1]"""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import certify, files, speed, startup
+from benchmarks import certify, files, shuttle, speed, startup
 from benchmarks.datasets import TALL, TEXT
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", default="speed", help="speed, certify, startup, files or all"
+        "what", nargs="?", default="speed", help="speed, certify, startup, files, shuttle or all"
     )
     parser.add_argument("--sets", help="comma-separated data sets")
     parser.add_argument("--C", help="comma-separated values of C")
@@ -27,6 +29,8 @@ def main() -> None:
         startup.run()
     if given.what in ("files", "all"):
         files.run()
+    if given.what in ("shuttle", "all"):
+        shuttle.run()
 
 
 if __name__ == "__main__":

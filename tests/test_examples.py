@@ -19,9 +19,17 @@ from pegasos.solvers.driver import Stop, run
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
 
+import from_perceptron_to_pegasos as guide  # noqa: E402
 import own_loss  # noqa: E402
 from own_loss import SmoothedHinge  # noqa: E402
 
+PAGES = [
+    "index.md",
+    "guide/linear.md",
+    "guide/own-loss.md",
+    "guide/from-perceptron-to-pegasos.md",
+]
+GUIDE = ROOT / "docs" / PAGES[-1]
 GAMMAS = st.sampled_from((0.1, 0.5, 1.0, 2.0)).map(SmoothedHinge)
 MARGINS = st.floats(-10.0, 10.0)
 SHARES = st.floats(0.0, 1.0)
@@ -97,6 +105,31 @@ def test_own_loss_prints_its_certificates(capsys):
     assert all(float(line.split()[-1]) <= 1e-3 for line in lines)
 
 
+@pytest.mark.slow
+@pytest.mark.jit
+def test_the_figures_of_the_guide_show_what_it_says(tmp_path):
+    errors = guide.lines(tmp_path)
+    assert errors["worst"] - errors["best"] > 0.2 and errors["svm"] < 0.25
+    steps, batches, exact = (draw(tmp_path) for draw in (guide.steps, guide.batches, guide.exact))
+    last, plain, weighted = (above(steps, label) for label in steps.curves)
+    assert np.mean(weighted < last) > 0.9 and plain[-1] > 3.0 * weighted[-1]
+    rises = last[1:] / last[:-1]
+    assert rises.max() > 2.0 and np.all(weighted[1:] < weighted[:-1])
+    everything, some, one = (above(batches, label)[9] for label in batches.curves)
+    assert everything > 5.0 and max(some, one) < 0.3
+    ends = {label: above(exact, label)[-1] for label in exact.curves}
+    assert 5.0 * ends["dual coordinate descent"] < ends["Pegasos"] < 1e-3
+    turned, wrong = np.array(list(guide.noise(tmp_path, repeats=2).values())).transpose(2, 0, 1)
+    assert np.all(turned[0, 1:] > 1.5 * turned[2, 1:]) and np.all(wrong[0] < wrong[2])
+    assert guide.proof(tmp_path) <= 1e-2
+    names = set(re.findall(r"images/(guide-.*?png)", GUIDE.read_text("utf-8")))
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def above(comparison, label):
+    return np.array([comparison.above(m.primal) for m in comparison.curves[label]])
+
+
 def test_the_page_shows_the_example_as_it_is():
     page = (ROOT / "docs/guide/own-loss.md").read_text("utf-8")
     assert f"```python\n{(ROOT / 'examples/own_loss.py').read_text('utf-8')}```" in page
@@ -104,7 +137,7 @@ def test_the_page_shows_the_example_as_it_is():
 
 @pytest.mark.slow
 @pytest.mark.jit
-@pytest.mark.parametrize("page", ["index.md", "guide/linear.md", "guide/own-loss.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_the_code_of_a_page_runs(page):
     path = ROOT / "docs" / page
     text = path.read_text("utf-8")

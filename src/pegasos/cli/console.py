@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+from typing import Any
 
 import typer
 
@@ -15,6 +17,15 @@ def say(words: str) -> None:
 def note(words: str) -> None:
     """A line beside the result."""
     typer.echo(f"pegasos: note: {words}", err=True)
+
+
+def finite(value: Any) -> Any:
+    """What is not finite as null, which JSON knows."""
+    if isinstance(value, dict):
+        return {key: finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Notes(logging.Handler):

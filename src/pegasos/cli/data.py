@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pegasos.data.errors import DataError
@@ -102,3 +104,16 @@ def refuse_same(output: str | os.PathLike[str], *inputs: str | os.PathLike[str])
         same = os.path.exists(output) and os.path.exists(path) and os.path.samefile(output, path)
         if same:
             raise DataError(f"{os.fspath(output)}: is also the input; name another output")
+
+
+def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[str | Path | None]) -> None:
+    """Find out before the work whether its results can be written, each to a file of its own."""
+    from pegasos.data.atomic import check_writable, destination
+
+    places: list[Path] = []
+    for output in (path for path in outputs if path is not None):
+        refuse_same(output, *(path for path in inputs if path is not None))
+        check_writable(output)
+        if destination(output) in places:
+            raise DataError(f"{output}: named for two outputs, which need a file each")
+        places.append(destination(output))

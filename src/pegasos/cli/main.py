@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 import pegasos
-from pegasos.cli import convert, demo, evaluate, inspect, predict, train, warmup
+from pegasos.cli import compare, convert, demo, evaluate, inspect, predict, train, warmup
 from pegasos.cli.console import show_warnings
 from pegasos.cli.stop import Terminated, hear_signals
 
@@ -104,7 +104,7 @@ def root(
 
 for command in (
     *(train.train, predict.predict, evaluate.evaluate, inspect.inspect),
-    *(convert.convert, warmup.warmup, demo.demo),
+    *(compare.compare, convert.convert, warmup.warmup, demo.demo),
 ):
     app.command()(command)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 import warnings
@@ -14,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from pegasos.cli import options as opt
-from pegasos.cli.console import note, say
-from pegasos.cli.data import Data, Reading, check_classes, check_width, read, refuse_same
+from pegasos.cli.console import finite, note, say
+from pegasos.cli.data import Data, Reading, check_classes, check_outputs, check_width, read
 from pegasos.data.errors import DataError
 from pegasos.data.formats import is_table
 from pegasos.data.stream import name_of
@@ -121,7 +120,7 @@ def train(
     from pegasos.estimators.files import to_model
     from pegasos.model import file as model_file
 
-    _check_outputs([model, checkpoint], [file, center])
+    check_outputs([model, checkpoint], [file, center])
     reading = Reading(
         label, header, bool(zero_based), float64, sum_duplicates, max_features, cache, threads
     )
@@ -146,31 +145,9 @@ def train(
     facts |= {"resumed": keeper.resumed, "compiled": line.compiled}
     facts["seconds"] = {"reading": seconds, "all": time.perf_counter() - started}
     if json_:
-        typer.echo(json.dumps(_finite(facts)))
+        typer.echo(json.dumps(finite(facts)))
     else:
         _report(facts)
-
-
-def _finite(value: Any) -> Any:
-    """What is not finite as null, which JSON knows."""
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _check_outputs(outputs: list[Path | None], inputs: list[str | Path | None]) -> None:
-    """Find out before the work whether its results can be written."""
-    from pegasos.data.atomic import check_writable, destination
-
-    places: list[Path] = []
-    for output in (path for path in outputs if path is not None):
-        refuse_same(output, *(path for path in inputs if path is not None))
-        check_writable(output)
-        if destination(output) in places:
-            raise DataError(f"{output}: model and checkpoint need a file each")
-        places.append(destination(output))
 
 
 def _kept(reading: Reading, file: str) -> dict[str, Any]:

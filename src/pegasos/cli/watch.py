@@ -108,6 +108,13 @@ class ProgressLine:
         self.compiled += 1
         self.say("compiling (at first use only)")
 
+    def at(self, words: str, share: float) -> None:
+        """Words, and how much of the work is done."""
+        now = time.monotonic()
+        if self._live is not None and now - self._shown >= 0.1:
+            self._shown = now
+            self._live.update(self._task, description=words, completed=min(1.0, share))
+
     def begin(self, tol: float) -> None:
         self._first, self._tol = None, max(tol, 1e-12)
 

@@ -14,10 +14,13 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from pegasos.solvers.driver import Progress
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")  # Okabe & Ito: safe for the colour-blind
+COLOURS = (  # Okabe & Ito: safe for the colour-blind
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7"),
+    *("#E69F00", "#56B4E9", "#000000"),
+)
 FORMATS = ("png", "svg", "pdf")
-_INK, _FAINT, _GRID = "#222222", "#666666", "#e8e8e8"
-_SMALL, _PLAIN, _LARGE = 9.5, 10.5, 12.0
+INK, FAINT, GRID = "#222222", "#666666", "#e8e8e8"
+SMALL, PLAIN, LARGE = 9.5, 10.5, 12.0
 _LINE: dict[str, Any] = {"linewidth": 2.0, "drawstyle": "steps-post"}  # held until the next proof
 
 
@@ -58,18 +61,24 @@ def convergence_figure(
     if not runs:
         raise ValueError("there is no run to draw")
     curves = {label: _curve(history) for label, history in runs.items()}
-    figure = Figure(figsize=(11.0, 5.8), dpi=150, layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)  # type: ignore[union-attr, call-arg]
+    figure = new_figure(11.0, 5.8, title, note)
     left, right = cast(np.ndarray, figure.subfigures(1, 2, wspace=0.03))
     _draw_bounds(left, curves)
     _draw_gaps(right, curves, tol)
-    if title:
-        figure.suptitle(title, x=0.015, ha="left", fontsize=_LARGE + 2.5, color=_INK, weight="bold")
-    if note:
-        figure.supxlabel(note, x=0.015, ha="left", fontsize=_SMALL, color=_FAINT)
     if path is not None:
         save(figure, path)
+    return figure
+
+
+def new_figure(width: float, height: float, title: str = "", note: str = "") -> Figure:
+    """An empty figure in inches, a line above and a line below its panels."""
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)  # type: ignore[union-attr, call-arg]
+    if title:
+        figure.suptitle(title, x=0.015, ha="left", fontsize=LARGE + 2.5, color=INK, weight="bold")
+    if note:
+        figure.supxlabel(note, x=0.015, ha="left", fontsize=SMALL, color=FAINT)
     return figure
 
 
@@ -90,20 +99,20 @@ def _draw_bounds(half: Any, curves: Mapping[str, np.ndarray]) -> None:
         mark = "." if t.size < 10 else ""
         axes.plot(t, primal, color=colour, marker=mark, **_LINE)
         axes.plot(t, dual, color=colour, marker=mark, linestyle=(0, (3, 1)), **_LINE)
-        _style(axes, curves)
+        _over_time(axes, curves)
         axes.set_ylim(0.0, 2.0 * best)
-        axes.set_ylabel("objective", fontsize=_PLAIN, color=_INK)
+        axes.set_ylabel("objective", fontsize=PLAIN, color=INK)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,g}"))
         _say(axes, label, (0.985, 0.93), colour, ha="right", va="top", weight="bold")
-    panels[-1].set_xlabel("seconds (logarithmic scale)", fontsize=_PLAIN)
-    _head(panels[0], "The best possible objective is caught between two lines")
+    panels[-1].set_xlabel("seconds (logarithmic scale)", fontsize=PLAIN)
+    head(panels[0], "The best possible objective is caught between two lines")
     stretches = [_stretch(curve) for curve in curves.values()]
     widest = int(np.argmax(stretches))
     if stretches[widest] > 1.0:
         _explain(panels[widest], list(curves.values())[widest], best)
     else:  # no room between the lines
         text = "upper line: objective found so far\nlower line: lower bound proven so far"
-        _say(panels[0], text, (0.985, 0.06), _INK, ha="right", va="bottom")
+        _say(panels[0], text, (0.985, 0.06), INK, ha="right", va="bottom")
 
 
 def _explain(axes: Any, curve: np.ndarray, best: float) -> None:
@@ -111,7 +120,7 @@ def _explain(axes: Any, curve: np.ndarray, best: float) -> None:
     t, primal, dual, _ = curve
     k = int(np.argmax((primal < 2.0 * best) & (dual > 0.0)))
     late = int(np.argmax(dual > 0.5 * best))
-    at = {"textcoords": "offset points", "color": _INK, "fontsize": _SMALL}
+    at = {"textcoords": "offset points", "color": INK, "fontsize": SMALL}
     axes.annotate("objective found so far", (t[k], primal[k]), (2, 5), va="bottom", **at)
     axes.annotate("lower bound proven so far", (t[late], dual[late]), (8, -8), va="top", **at)
     middle = 0.5 * (primal[k] + dual[k])
@@ -132,24 +141,24 @@ def _draw_gaps(half: Any, curves: Mapping[str, np.ndarray], tol: float) -> None:
         gap = np.maximum(gap, 1e-16)
         axes.plot(t, gap, color=colour, label=label, **_LINE)
         axes.plot(t[-1:], gap[-1:], "o", color=colour, markersize=6)
-    axes.axhline(tol, color=_INK, linewidth=1.2, linestyle=(0, (1, 1.5)))
-    _style(axes, curves)
+    axes.axhline(tol, color=INK, linewidth=1.2, linestyle=(0, (1, 1.5)))
+    _over_time(axes, curves)
     lowest = max(1e-16, min(tol, *(float(curve[3].min()) for curve in curves.values())))
     axes.set_yscale("log")
-    strip = (lowest / 1.5) ** (0.05 + 0.055 * len(curves))  # below the curves, for their names
+    strip = (lowest / 1.5) ** (0.09 + 0.055 * len(curves))  # below the curves, for their names
     axes.set_ylim(lowest * strip, 1.5)
     axes.yaxis.set_major_locator(LogLocator(10.0))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:g} %"))
-    axes.set_ylabel("proven gap, as a share of the objective", fontsize=_PLAIN, color=_INK)
-    axes.set_xlabel("seconds (logarithmic scale)", fontsize=_PLAIN)
-    _head(axes, "How far from the best possible it can still be")
+    axes.set_ylabel("proven gap, as a share of the objective", fontsize=PLAIN, color=INK)
+    axes.set_xlabel("seconds (logarithmic scale)", fontsize=PLAIN)
+    head(axes, "How far from the best possible it can still be")
     text = f"tol = {100 * tol:g} %: a fit stops here"
     place = axes.get_yaxis_transform()
     axes.annotate(
-        text, (0.0, tol), (6, -5), place, "offset points", va="top", color=_INK, fontsize=_SMALL
+        text, (0.0, tol), (6, -5), place, "offset points", va="top", color=INK, fontsize=SMALL
     )
-    axes.legend(frameon=False, fontsize=_PLAIN, loc="lower left", labelcolor="linecolor")
+    axes.legend(frameon=False, fontsize=PLAIN, loc="lower left", labelcolor="linecolor")
 
 
 def _coloured(panels: Any, curves: Mapping[str, np.ndarray]) -> Any:
@@ -157,16 +166,18 @@ def _coloured(panels: Any, curves: Mapping[str, np.ndarray]) -> Any:
     return zip(panels, curves.items(), colours, strict=True)
 
 
-def _head(axes: Any, text: str) -> None:
-    axes.set_title(text, loc="left", fontsize=_LARGE, color=_INK, pad=10)
+def head(axes: Any, text: str) -> None:
+    """The title of a panel."""
+    axes.set_title(text, loc="left", fontsize=LARGE, color=INK, pad=10)
 
 
 def _say(axes: Any, text: str, place: tuple[float, float], colour: str, **how: Any) -> None:
-    axes.text(*place, text, transform=axes.transAxes, color=colour, fontsize=_PLAIN, **how)
+    axes.text(*place, text, transform=axes.transAxes, color=colour, fontsize=PLAIN, **how)
 
 
-def _style(axes: Any, curves: Mapping[str, np.ndarray]) -> None:
-    """The look that the panels share, and their axis of time."""
+def _over_time(axes: Any, curves: Mapping[str, np.ndarray]) -> None:
+    """The look and the axis of time that the panels share."""
+    style(axes)
     first = min(curve[0][0] for curve in curves.values())
     last = max(curve[0][-1] for curve in curves.values())
     axes.set_xscale("log")
@@ -176,13 +187,17 @@ def _style(axes: Any, curves: Mapping[str, np.ndarray]) -> None:
         axes.set_xlim(0.9 * 10 ** np.floor(np.log10(first)), 1.1 * 10 ** np.ceil(np.log10(last)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.grid(True, which="major", color=_GRID, linewidth=0.8)
+
+
+def style(axes: Any) -> None:
+    """The look of all panels."""
+    axes.grid(True, which="major", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.tick_params(labelsize=_SMALL, colors=_INK, which="both", length=3)
+    axes.tick_params(labelsize=SMALL, colors=INK, which="both", length=3)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
-        axes.spines[side].set_color(_FAINT)
+        axes.spines[side].set_color(FAINT)
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
