@@ -1,17 +1,20 @@
-"""python -m benchmarks [speed | certify | startup | files | all] [--sets a9a,imdb] [--C 0.1,1]"""
+"""python -m benchmarks [speed | certify | startup | files | bounds | uci | all] [--sets a9a,imdb] [--C 0.1,1]"""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import certify, files, speed, startup
+from benchmarks import bounds, certify, files, speed, startup, uci
 from benchmarks.datasets import TALL, TEXT
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", default="speed", help="speed, certify, startup, files or all"
+        "what",
+        nargs="?",
+        default="speed",
+        help="speed, certify, startup, files, bounds, uci or all",
     )
     parser.add_argument("--sets", help="comma-separated data sets")
     parser.add_argument("--C", help="comma-separated values of C")
@@ -27,6 +30,10 @@ def main() -> None:
         startup.run()
     if given.what in ("files", "all"):
         files.run()
+    if given.what in ("bounds", "all"):
+        bounds.run()
+    if given.what in ("uci", "all"):
+        uci.run(sets or uci.SETS)
 
 
 if __name__ == "__main__":
