@@ -1,4 +1,7 @@
-"""python -m benchmarks [speed | certify | startup | files | bounds | uci | all] [--sets a9a,imdb] [--C 0.1,1]"""
+"""python -m benchmarks [WHAT] [--sets a9a,imdb] [--C 0.1,1]
+
+WHAT: speed, certify, startup, files, bounds, uci or all.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,7 @@ from benchmarks.datasets import TALL, TEXT
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "what",
-        nargs="?",
-        default="speed",
-        help="speed, certify, startup, files, bounds, uci or all",
-    )
+    parser.add_argument("what", nargs="?", default="speed", help="which to run (default: speed)")
     parser.add_argument("--sets", help="comma-separated data sets")
     parser.add_argument("--C", help="comma-separated values of C")
     parser.add_argument("--alone", action="store_true", help="certify without LIBLINEAR")

@@ -129,7 +129,7 @@ def _grid(last: int) -> list[int]:
 
 
 def _draw(rows: list[dict]) -> None:
-    """A panel for each set and lam: the bound, and what was seen of both losses."""
+    """A panel for each set and lam: the bound, and what was seen with both losses."""
     from matplotlib.figure import Figure
 
     from pegasos.report.figures import save as save_figure
@@ -142,8 +142,9 @@ def _draw(rows: list[dict]) -> None:
     for axes in panels[2:]:
         axes.set_xlabel("steps T")
     for axes in panels[::2]:
-        axes.set_ylabel("excess of the objective over the optimum")
-    panels[0].legend(frameon=False, fontsize=9.5, loc="lower left")
+        axes.set_ylabel("objective above the optimum")
+    named = panels[0].get_legend_handles_labels()
+    figure.legend(*named, frameon=False, fontsize=9.5, loc="outside lower left", ncols=3)
     title = "Pegasos stays within its bound: averaged iterate after T steps"
     figure.suptitle(title, x=0.015, ha="left", fontsize=14, weight="bold")
     save_figure(figure, HERE.parent / "docs" / "images" / "bounds.png")
@@ -156,7 +157,9 @@ def _draw_panel(axes, rows: list[dict]) -> None:
     for loss, colour in zip(TAUS, COLOURS, strict=False):
         seen = [row for row in rows if row["loss"] == loss]
         median, worst = ([row[what] for row in seen] for what in ("median", "worst"))
-        axes.plot(T, worst, "v", color=colour, markersize=4, label=f"{loss}: worst of {SEEDS}")
+        axes.plot(
+            T, worst, "v", color=colour, markersize=4, label=f"{loss}: worst of {SEEDS} seeds"
+        )
         axes.plot(T, median, color=colour, linewidth=2, label=f"{loss}: median")
         pairs = [(row["T"], row["printed"]) for row in seen if row["printed"] is not None]
         label = f"{loss}: bound as the pinball paper prints it"

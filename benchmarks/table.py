@@ -46,11 +46,12 @@ def markdown(rows: list[dict]) -> str:
     """Rows of equal keys as a Markdown table."""
     keys = list(rows[0])
     lines = ["| " + " | ".join(keys) + " |", "|" + "---|" * len(keys)]
-    lines += ["| " + " | ".join(_cell(row[key]) for key in keys) + " |" for row in rows]
+    lines += ["| " + " | ".join(cell(row[key]) for key in keys) + " |" for row in rows]
     return "\n".join(lines)
 
 
-def _cell(value) -> str:
+def cell(value) -> str:
+    """A value as the tables show it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -74,8 +74,8 @@ class PegasosClassifier(LinearClassifier):
     sampling : {"permuted", "replacement", "order"}, default="permuted"
         Epochs in a fresh random order, random draws, or the order of the data.
     offset : {"steps", "residual"}, default="steps"
-        How a free intercept is found: by steps, or as the mean of y - w.x (Algorithm 1 of the
-        pinball paper).
+        How a free intercept is found: by steps, or as the mean of y - w.x over the rows of a step
+        (Algorithm 1 of the pinball paper; it takes two rows or more).
     tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
     n_threads, random_state, verbose
         As in `LinearSVC`, but tol=1e-2 and max_iter=100: these methods are for fair answers soon.
@@ -237,6 +237,11 @@ class PegasosClassifier(LinearClassifier):
         reading = par.intercept_of(self.intercept, self.fit_intercept)
         steps = par.one_of("offset", self.offset, ("steps", "residual"))
         offset = {"steps": "free", "residual": "residual"}[steps] if reading == "free" else "none"
+        if offset == "residual" and self.batch_size == 1:
+            raise ValueError(
+                "offset='residual' needs batch_size=0 or at least 2: the residual of one row makes "
+                "its margin 1 whatever w is, so no step learns; or use offset='steps'"
+            )
         average = par.one_of("average", self.average, ("weighted", "tail", "uniform", "none"))
         return Subgradient(
             batch=0 if self.batch_size == 0 else par.count("batch_size", self.batch_size),
