@@ -31,7 +31,7 @@ def main() -> None:
     if given.what in ("bounds", "all"):
         bounds.run()
     if given.what in ("uci", "all"):
-        uci.run(sets or uci.SETS)
+        uci.run(sets if sets and given.what == "uci" else uci.SETS)
 
 
 if __name__ == "__main__":
