@@ -1,20 +1,19 @@
-"""python -m benchmarks [speed | certify | startup | files | shuttle | all] [--sets a9a,imdb]
+"""python -m benchmarks [WHAT] [--sets a9a,imdb] [--C 0.1,1]
 
-[--C 0.1,1]"""
+WHAT: speed, certify, startup, files, shuttle, bounds, uci or all.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import certify, files, shuttle, speed, startup
+from benchmarks import bounds, certify, files, shuttle, speed, startup, uci
 from benchmarks.datasets import TALL, TEXT
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "what", nargs="?", default="speed", help="speed, certify, startup, files, shuttle or all"
-    )
+    parser.add_argument("what", nargs="?", default="speed", help="which to run (default: speed)")
     parser.add_argument("--sets", help="comma-separated data sets")
     parser.add_argument("--C", help="comma-separated values of C")
     parser.add_argument("--alone", action="store_true", help="certify without LIBLINEAR")
@@ -31,6 +30,10 @@ def main() -> None:
         files.run()
     if given.what in ("shuttle", "all"):
         shuttle.run()
+    if given.what in ("bounds", "all"):
+        bounds.run()
+    if given.what in ("uci", "all"):
+        uci.run(sets if sets and given.what == "uci" else uci.SETS)
 
 
 if __name__ == "__main__":

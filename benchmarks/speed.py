@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.datasets import TALL, TEXT, load
 from benchmarks.rivals import Liblinear, objective
-from benchmarks.table import into_readme, markdown, merged, save
+from benchmarks.table import into_page, markdown, merged, save
 
 CS = (0.1, 1.0, 10.0, 100.0)
 TOLS = (1e-2, 3e-3, 1e-3)
@@ -39,7 +39,7 @@ def run(names: tuple[str, ...] = TALL + TEXT, Cs: tuple[float, ...] = CS, repeat
     ]
     save("speed", text, rows)
     if len(rows) == len(TALL + TEXT) * len(CS):
-        into_readme("speed", [*text, markdown(_short_rows(rows))])
+        into_page("README.md", "speed", [*text, markdown(_short_rows(rows))])
 
 
 def _mean(ratios) -> float:

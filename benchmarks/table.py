@@ -1,4 +1,4 @@
-"""Tables: JSON and Markdown under benchmarks/results, and the README's block between markers."""
+"""Tables: JSON and Markdown under benchmarks/results, and the blocks of pages between markers."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def merged(
     return sorted(table.values(), key=lambda row: (order.index(row["set"]), row[keys[1]]))
 
 
-def into_readme(name: str, parts: list[str]) -> None:
-    """Replace what stands between <!-- NAME --> and <!-- /NAME --> in the README."""
-    path = HERE.parent / "README.md"
+def into_page(page: str, name: str, parts: list[str]) -> None:
+    """Replace what stands between <!-- NAME --> and <!-- /NAME --> in a page of the project."""
+    path = HERE.parent / page
     before, rest = path.read_text().split(f"<!-- {name} -->")
     _, after = rest.split(f"<!-- /{name} -->")
     block = "\n\n".join(["", *parts, ""])
@@ -46,11 +46,14 @@ def markdown(rows: list[dict]) -> str:
     """Rows of equal keys as a Markdown table."""
     keys = list(rows[0])
     lines = ["| " + " | ".join(keys) + " |", "|" + "---|" * len(keys)]
-    lines += ["| " + " | ".join(_cell(row[key]) for key in keys) + " |" for row in rows]
+    lines += ["| " + " | ".join(cell(row[key]) for key in keys) + " |" for row in rows]
     return "\n".join(lines)
 
 
-def _cell(value) -> str:
+def cell(value) -> str:
+    """A value as the tables show it."""
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.3g}" if isinstance(value, float) else str(value)

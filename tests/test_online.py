@@ -37,6 +37,15 @@ def test_presets_learn(name):
     assert model.certificate_.gap >= 0.0
 
 
+def test_the_residual_of_one_row_is_refused():
+    X, y = spam(300)
+    model = PegasosClassifier.preset("pinball_pegasos", batch_size=1)
+    with pytest.raises(ValueError, match="batch_size=0 or at least 2"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="offset='steps'"):
+        model.partial_fit(X, y)
+
+
 def test_an_unknown_preset_is_named():
     with pytest.raises(ValueError, match="preset must be one of 'pegasos'"):
         PegasosClassifier.preset("adam")

@@ -66,10 +66,10 @@ def reference(problem, method, steps, seed=0):
         z = y[rows] * (base[rows] + X[rows] @ u + b)
         pull = -r[rows] * np.array([slope(problem.loss, float(zi)) for zi in z]) * y[rows]
         old = u
-        u = (1.0 - eta * lam) * u + eta * (X[rows].T @ pull) / len(rows)
+        u = (1.0 - eta * lam) * u + eta * (X[rows].T @ pull) / k
         if method.offset in ("free", "damped"):
             length = eta if method.offset == "free" else min(eta, 1.0 / np.sqrt(t))
-            b += length * pull.sum() / len(rows)
+            b += length * pull.sum() / k
         if method.projection and np.linalg.norm(u) > np.sqrt(reach / lam):
             u = u * np.sqrt(reach / lam) / np.linalg.norm(u)
         lengths.append(np.linalg.norm(u - old))

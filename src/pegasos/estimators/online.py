@@ -77,7 +77,7 @@ class PegasosClassifier(LinearClassifier):
     offset : {"damped", "steps", "residual"}, default="damped"
         How a free intercept is found: by the steps of w, at most 1/sqrt(t) long, since no penalty
         calls it back from a first step of 1/lam; by these steps as they are; or as the mean of
-        y - w.x (Algorithm 1 of the pinball paper).
+        y - w.x over the rows of a step (Algorithm 1 of the pinball paper; two rows or more).
     tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
     n_threads, random_state, verbose
         As in `LinearSVC`, but tol=1e-2 and max_iter=100: these methods are for fair answers soon.
@@ -239,6 +239,11 @@ class PegasosClassifier(LinearClassifier):
         reading = par.intercept_of(self.intercept, self.fit_intercept)
         steps = par.one_of("offset", self.offset, ("damped", "steps", "residual"))
         offset = {"steps": "free"}.get(steps, steps) if reading == "free" else "none"
+        if offset == "residual" and self.batch_size == 1:
+            raise ValueError(
+                "offset='residual' needs batch_size=0 or at least 2: the residual of one row makes "
+                "its margin 1 whatever w is, so no step learns; or use offset='damped'"
+            )
         average = par.one_of("average", self.average, ("weighted", "tail", "uniform", "none"))
         return Subgradient(
             batch=0 if self.batch_size == 0 else par.count("batch_size", self.batch_size),

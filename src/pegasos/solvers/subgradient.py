@@ -292,7 +292,7 @@ def _steps(problem, rule, state, etas, rhos):
         across, pull = shrink * before, 0.0
         for r in range(size):
             i = x.order[first + r]
-            step = -eta * rule.ratio * c[i] * slopes[r] * y[i] / size
+            step = -eta * rule.ratio * c[i] * slopes[r] * y[i] / k
             if step != 0.0:
                 gain = step / scale
                 dot = shrink * dots[r] / scale if size == 1 else row_dot(rows, i, x.v)
