@@ -120,7 +120,7 @@ def steps(folder: Path) -> Comparison:
 
 def batches(folder: Path) -> Comparison:
     """All rows a step, about a hundred, one; the last point of each."""
-    sizes = {"all rows a step": 0, "107 rows": 107, "1 row": 1}  # 4601 = 43 * 107
+    sizes = {"all rows a step": 0, "100 rows": 100, "1 row": 1}
     methods = {label: Method(Subgradient(batch=k, power=None)) for label, k in sizes.items()}
     result = _compared(spam_problem(Hinge()), methods, Limit(300, 600.0))
     note = f"{_NOTE} The last point of each, not an average."

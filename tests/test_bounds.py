@@ -65,7 +65,8 @@ def test_regret_in_any_order(seed, tau, k, projection):
     G = np.sqrt(lam) + R if projection else 2.0 * R
     state, regret, t = solver.init(problem, 0), 0.0, 0
     while t < 40:
-        w, rows = solver.point(state, 1.0), slice(state.cursor, min(state.cursor + k, 12))
+        w = solver.candidate(problem, state)[1]
+        rows = slice(state.cursor, min(state.cursor + k, 12))
         regret += instantaneous(problem, X, w, rows) - instantaneous(problem, X, rival, rows)
         state, t = solver.advance(problem, state, 1), t + 1
         assert regret <= G**2 * (1.0 + np.log(t)) / (2.0 * lam) * (1.0 + 1e-9)

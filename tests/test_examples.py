@@ -112,7 +112,7 @@ def test_the_figures_of_the_guide_show_what_it_says(tmp_path):
     assert errors["worst"] - errors["best"] > 0.2 and errors["svm"] < 0.25
     steps, batches, exact = (draw(tmp_path) for draw in (guide.steps, guide.batches, guide.exact))
     last, plain, weighted = (above(steps, label) for label in steps.curves)
-    assert np.mean(weighted < last) > 0.9 and plain[-1] > 3.0 * weighted[-1]
+    assert np.mean(weighted < last) > 0.8 and plain[-1] > 3.0 * weighted[-1]
     rises = last[1:] / last[:-1]
     assert rises.max() > 2.0 and np.all(weighted[1:] < weighted[:-1])
     everything, some, one = (above(batches, label)[9] for label in batches.curves)

@@ -42,7 +42,7 @@ def test_the_residual_of_one_row_is_refused():
     model = PegasosClassifier.preset("pinball_pegasos", batch_size=1)
     with pytest.raises(ValueError, match="batch_size=0 or at least 2"):
         model.fit(X, y)
-    with pytest.raises(ValueError, match="offset='steps'"):
+    with pytest.raises(ValueError, match="offset='damped'"):
         model.partial_fit(X, y)
 
 
