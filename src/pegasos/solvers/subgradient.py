@@ -33,6 +33,7 @@ import numpy as np
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine, products
+from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import shuffle, stream, uniform
 from pegasos.core.rows import n_entries, n_rows, row_axpy, row_dot, row_prefetch
 from pegasos.objective.certificate import Evaluation
@@ -267,7 +268,7 @@ def _steps(problem, rule, state, etas, rhos):
         first = _draw(x, rule, state.cursor + m * k, n)
         size = min(k, n - first)
         if rule.sampling != 0 and first + size + _AHEAD < n:
-            row_prefetch(rows, x.order[first + size + _AHEAD])
+            _ask_for(problem, state, x.order[first + size + _AHEAD])
         residual = 0.0
         for r in range(size):
             i = x.order[first + r]
@@ -319,6 +320,19 @@ def _steps(problem, rule, state, etas, rhos):
         mass += rhos[m]
         b_sum += rhos[m] * b
     return scale, sqnorm, b, held, mass, b_sum, terms, losses
+
+
+@helper
+def _ask_for(problem, state, i):
+    """Ask for the memory of row i and of what belongs to it."""
+    row_prefetch(problem.rows, i)
+    prefetch(problem.y, i)
+    prefetch(problem.c, i)
+    prefetch(problem.q, i)
+    prefetch(state.base, i)
+    if state.vectors.alpha.shape[0] > 0:
+        prefetch(state.vectors.alpha, i)
+        prefetch(state.vectors.alpha_past, i)
 
 
 @helper
