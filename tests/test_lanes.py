@@ -5,7 +5,7 @@ import pytest
 from conftest import LOSSES, every_kind, random_problem
 from sklearn.datasets import make_classification
 
-from pegasos import LinearSVC
+from pegasos import LinearSVC, LogisticRegression
 from pegasos.core.lanes import LANES, axpys, dots, lines
 from pegasos.core.threads import use_threads
 from pegasos.objective.certificate import evaluate
@@ -126,6 +126,14 @@ def test_a_path_with_weights_and_names():
     assert models[1].feature_names_in_.tolist() == list("abcde")
     assert np.allclose(models[1].coef_, alone.coef_, atol=1e-2)
     assert models[1].support_.min() >= 10
+
+
+def test_a_path_of_logistic_regressions_has_probabilities():
+    X, y = make_classification(90, 6, random_state=2)
+    models = LogisticRegression(tol=1e-4).path(X, y, [0.01, 1.0])
+    for model, C in zip(models, [0.01, 1.0], strict=True):
+        alone = LogisticRegression(C=C, tol=1e-4).fit(X, y)
+        assert np.allclose(model.predict_proba(X), alone.predict_proba(X), atol=0.02)
 
 
 def test_a_path_asks_for_values_that_can_be():

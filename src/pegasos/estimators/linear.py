@@ -68,7 +68,28 @@ _COMMON = """C : float, default=1.0
     feature_names_in_ : array, if X had names"""
 
 
-class LinearSVC(LinearClassifier):
+class ExactClassifier(LinearClassifier):
+    """What is solved to a proven gap, and so for many values of C together."""
+
+    def path(self, X, y, Cs, sample_weight=None):
+        """A model for each value of C, trained together: each row is read once for many of them.
+
+        Every model is certified to `tol` on its own; `lam` is not used.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        Cs : array of values of C
+
+        Returns
+        -------
+        list of fitted estimators, in the order of Cs
+        """
+        return fit_path(self, X, y, Cs, sample_weight)
+
+
+class LinearSVC(ExactClassifier):
     __doc__ = f"""Linear support vector classification with a proof of optimality.
 
     Minimises 1/2 ||w - w0||^2 + sum_i C_i l(y_i (w.x_i + b)).
@@ -132,25 +153,8 @@ class LinearSVC(LinearClassifier):
     def _loss(self) -> Any:
         return par.loss_of(self.loss)
 
-    def path(self, X, y, Cs, sample_weight=None):
-        """A model for each value of C, trained together: each row is read once for many of them.
 
-        Every model is certified to `tol` on its own; `lam` is not used.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-        Cs : array of values of C
-
-        Returns
-        -------
-        list of fitted estimators, in the order of Cs
-        """
-        return fit_path(self, X, y, Cs, sample_weight)
-
-
-class LogisticRegression(LinearClassifier):
+class LogisticRegression(ExactClassifier):
     __doc__ = f"""Logistic regression with a proof of optimality.
 
     Minimises 1/2 ||w - w0||^2 + sum_i C_i log(1 + exp(-y_i (w.x_i + b))); several classes by
