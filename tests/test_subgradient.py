@@ -195,8 +195,8 @@ def test_a_stream_does_not_depend_on_its_batches(sizes):
         rows = problem.rows._replace(values=problem.rows.values[at : at + size])
         part = slice(at, at + size)
         batch = problem._replace(rows=rows, y=problem.y[part], c=problem.c[part], q=problem.q[part])
-        state = solver.on_stream(batch, state)
+        state, _ = solver.on_stream(batch, state)
         at += size
-    whole = solver.on_stream(problem, empty_state(6, 0))
+    whole, _ = solver.on_stream(problem, empty_state(6, 0))
     assert np.array_equal(solver.point(state, 1.0), solver.point(whole, 1.0))
     assert state.t == 30

@@ -98,6 +98,7 @@ class LinearSVC(LinearClassifier):
         tol=1e-3,
         max_iter=1000,
         max_time=None,
+        stop=None,
         intercept="free",
         fit_intercept=True,
         intercept_scaling=1.0,
@@ -116,6 +117,7 @@ class LinearSVC(LinearClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.stop = stop
         self.intercept = intercept
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -151,6 +153,7 @@ class LogisticRegression(LinearClassifier):
         tol=1e-3,
         max_iter=1000,
         max_time=None,
+        stop=None,
         intercept="free",
         fit_intercept=True,
         intercept_scaling=1.0,
@@ -168,6 +171,7 @@ class LogisticRegression(LinearClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.stop = stop
         self.intercept = intercept
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling

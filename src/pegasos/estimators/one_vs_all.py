@@ -15,6 +15,7 @@ from pegasos.estimators.callbacks import FitTasks, ProblemTask
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.auto import solver_named
 from pegasos.solvers.driver import Driver, Progress, Run, Stop
+from pegasos.solvers.stops import Validation
 
 log = logging.getLogger("pegasos")
 
@@ -37,7 +38,8 @@ class Task(NamedTuple):
 
     `label` numbers the class of each row, `targets` the classes with a problem of their own;
     `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start);
-    `solver` is a name or a solver.
+    `solver` is a name or a solver; a Validation among the rules of `stop` holds rows and numbers of
+    classes.
     """
 
     rows: Any
@@ -90,7 +92,11 @@ def _driver(task: Task, k: int, stop: Stop) -> Driver:
     start = None if task.starts is None else task.starts[k] * task.c
     named = isinstance(task.solver, str)
     solver = solver_named(task.solver, problem) if named else task.solver
-    return Driver(solver, problem, stop, task.seed, start)
+    rules = tuple(
+        rule.against_the_rest(task.targets[k]) if isinstance(rule, Validation) else rule
+        for rule in stop.rules
+    )
+    return Driver(solver, problem, replace(stop, rules=rules), task.seed, start)
 
 
 def _so_far(weights: np.ndarray, k: int, point: Callable[[], np.ndarray]) -> np.ndarray:

@@ -37,21 +37,23 @@ from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import Pinball, conjugate, domain, slope, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.schedules import pegasos_steps
+from pegasos.solvers.stops import LONGEST, quiet
 
 SAMPLINGS = ("replacement", "permuted", "order")
 OFFSETS = ("none", "free", "residual")
 _SLICE = 1 << 24  # entries between two returns to Python
 _AHEAD = 3
-_WINDOW = 1024  # steps whose lengths are kept
 
 
 class Vectors(NamedTuple):
-    """What steps write: v and past over columns, the same of alpha over rows; order, lengths."""
+    """What steps write: v and past over columns, the same of alpha over rows, and w.x + b of rows
+    before their step; order, lengths."""
 
     v: np.ndarray
     past: np.ndarray
     alpha: np.ndarray
     alpha_past: np.ndarray
+    scores: np.ndarray
     order: np.ndarray
     rng: np.ndarray
     lengths: np.ndarray
@@ -88,7 +90,8 @@ class SubgradientState(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The method, for the hot loop: lam, r_i / c_i, k, sampling, offset, radius of the ball."""
+    """The method, for the hot loop: lam, r_i / c_i, k, sampling, offset, radius of the ball, and
+    rows of (steps, limit): where the last steps are together no longer, the loop ends."""
 
     lam: float
     ratio: float
@@ -96,6 +99,7 @@ class Rule(NamedTuple):
     sampling: int
     offset: int
     radius: float
+    quiet: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ class Subgradient:
 
     `batch` rows a step (0: all); `schedule(t, lam)` gives the steps of an array of t from 1 on;
     `power` None: no average, else rho_t = t^power (`tail`: from the second half of `epochs` on);
-    `shrink` False: no penalty (the perceptron). On a stream, where sum(c) is not known, `lam` is
+    `shrink` False: no penalty (the perceptron); `quiet`: see `solvers.stops`. On a stream, where sum(c) is not known, `lam` is
     given, and r_i = c_i.
     """
 
@@ -118,6 +122,7 @@ class Subgradient:
     offset: str = "free"
     shrink: bool = True
     lam: float | None = None
+    quiet: tuple[tuple[int, float], ...] = ()
 
     def init(
         self, problem: Problem, seed: int, alpha: np.ndarray | None = None
@@ -137,37 +142,40 @@ class Subgradient:
         return self.advance(problem, state, count)
 
     def advance(self, problem: Problem, state: SubgradientState, count: int) -> SubgradientState:
-        """`count` steps, within the epoch."""
+        """`count` steps, within the epoch; fewer where they fall quiet."""
         problem, rule = self._without_column(problem), self.rule(problem)
         t = np.arange(state.t + 1, state.t + count + 1, dtype=np.float64)
         etas = np.asarray(self.schedule(t, self._lam(problem)), dtype=np.float64)
         rhos = np.zeros(count) if self.power is None else t**self.power
         if self.tail:
             rhos[2.0 * t * rule.k < self.epochs * n_rows(problem.rows)] = 0.0
-        sums = _steps(problem, rule, state, etas, rhos)
+        taken, *sums = _steps(problem, rule, state, etas, rhos)
         state = state._replace(
-            scalars=Scalars(*sums), t=state.t + count, cursor=state.cursor + count * rule.k
+            scalars=Scalars(*sums), t=state.t + taken, cursor=state.cursor + taken * rule.k
         )
         return state if state.cursor < n_rows(problem.rows) else _end_of_epoch(problem, state)
 
-    def on_stream(self, problem: Problem, state: SubgradientState) -> SubgradientState:
+    def on_stream(
+        self, problem: Problem, state: SubgradientState
+    ) -> tuple[SubgradientState, np.ndarray]:
         """Steps on the rows of a batch, in their order; the given state stays as it is.
 
+        Also returns w.x + b of each row before its step, when it was still unknown.
         Where a batch begins makes no difference, but that a step has no rows of two batches.
         """
         n, old = n_rows(problem.rows), state.vectors
         state = state._replace(
             vectors=old._replace(**{k: v.copy() for k, v in old._asdict().items()})
         )
-        solver = replace(self, sampling="order", tail=False)
+        solver = replace(self, sampling="order", tail=False, quiet=())
         rule = solver.rule(problem)
         state = _at(state, np.zeros(n))
         t = np.arange(state.t + 1, state.t + -(-n // rule.k) + 1, dtype=np.float64)
         etas = np.asarray(self.schedule(t, rule.lam or 1.0), dtype=np.float64)
         rhos = np.zeros(len(t)) if self.power is None else t**self.power
-        sums = _steps(self._without_column(problem), rule, state, etas, rhos)
-        state = state._replace(scalars=Scalars(*sums), t=state.t + len(t))
-        return _at(state, np.zeros(0))
+        taken, *sums = _steps(self._without_column(problem), rule, state, etas, rhos)
+        state = state._replace(scalars=Scalars(*sums), t=state.t + taken)
+        return _at(state, np.zeros(0)), state.vectors.scores
 
     def point(self, state: SubgradientState, bias: float) -> np.ndarray:
         """The averaged w if there is one, else the last; b in the virtual column."""
@@ -199,6 +207,7 @@ class Subgradient:
             SAMPLINGS.index(self.sampling),
             OFFSETS.index(self.offset),
             float(np.sqrt(reach / lam)) if self.projection else np.inf,
+            np.array(self.quiet, dtype=np.float64).reshape(-1, 2),
         )
 
     def candidate(self, problem: Problem, state: SubgradientState) -> tuple[np.ndarray, np.ndarray]:
@@ -218,8 +227,8 @@ class Subgradient:
 def empty_state(d: int, seed: int) -> SubgradientState:
     """The state before the first row, for weights of length d."""
     none, index = np.zeros(0), np.arange(0)
-    lengths = np.full(_WINDOW, np.inf)
-    vectors = Vectors(np.zeros(d), np.zeros(d), none, none, index, stream(seed), lengths)
+    lengths = np.full(LONGEST, np.inf)
+    vectors = Vectors(np.zeros(d), np.zeros(d), none, none, none, index, stream(seed), lengths)
     scalars = Scalars(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     return SubgradientState(vectors, scalars, none, 0, 0, np.inf, np.inf, 0, False)
 
@@ -227,7 +236,8 @@ def empty_state(d: int, seed: int) -> SubgradientState:
 def _at(state: SubgradientState, base: np.ndarray) -> SubgradientState:
     """The state with fresh vectors over the rows behind `base`."""
     n = len(base)
-    rows = {"alpha": np.zeros(n), "alpha_past": np.zeros(n), "order": np.arange(n)}
+    rows = {name: np.zeros(n) for name in ("alpha", "alpha_past", "scores")}
+    rows["order"] = np.arange(n)
     return state._replace(vectors=state.vectors._replace(**rows), base=base, cursor=0)
 
 
@@ -247,14 +257,14 @@ def _end_of_epoch(problem: Problem, state: SubgradientState) -> SubgradientState
 
 @hot
 def _steps(problem, rule, state, etas, rhos):
-    """Steps of the given lengths and weights in the average; returns the scalars."""
+    """Steps of the given lengths and weights in the average; returns their number and the scalars."""
     rows, y, q, c, loss = problem.rows, problem.y, problem.q, problem.c, problem.loss
     x, s = state.vectors, state.scalars
     scale, sqnorm, b, held, mass = s.scale, s.sqnorm, s.b, s.held, s.mass
     b_sum, terms, losses = s.b_sum, s.terms, s.losses
     n, k = y.shape[0], rule.k
     low, high = -slope(loss, np.inf), -slope(loss, -np.inf)
-    dots, slopes = np.empty(k), np.empty(k)
+    dots, slopes, taken = np.empty(k), np.empty(k), 0
     for m in range(etas.shape[0]):
         eta, before = etas[m], scale * scale * sqnorm
         first = _draw(x, rule, state.cursor + m * k, n)
@@ -270,7 +280,8 @@ def _steps(problem, rule, state, etas, rhos):
             b = residual / size
         for r in range(size):
             i = x.order[first + r]
-            z = y[i] * (state.base[i] + dots[r] + b)
+            x.scores[i] = state.base[i] + dots[r] + b
+            z = y[i] * x.scores[i]
             cost, a = c[i] * value(loss, z), scale * x.alpha[i]
             a = min(max(a, low * c[i]), high * c[i])
             losses += cost
@@ -307,7 +318,10 @@ def _steps(problem, rule, state, etas, rhos):
         held += rhos[m] * scale
         mass += rhos[m]
         b_sum += rhos[m] * b
-    return scale, sqnorm, b, held, mass, b_sum, terms, losses
+        taken = m + 1
+        if quiet(x.lengths, state.t + taken, rule.quiet):
+            break
+    return taken, scale, sqnorm, b, held, mass, b_sum, terms, losses
 
 
 @helper
