@@ -150,7 +150,7 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """What `fit` would say of the parameters, without data."""
         loss = self._loss()
         self._stop(), self._bias()
-        if self.solver == "interior" and not isinstance(loss, Pinball):
+        if getattr(self, "solver", None) == "interior" and not isinstance(loss, Pinball):
             raise ValueError("solver='interior' is for hinge and pinball loss; 'newton' for others")
         self._solver()
         par.positive("C", self.C)

@@ -152,6 +152,7 @@ class PegasosClassifier(LinearClassifier):
     warm_start = False
     _stream: Stream
     t_: int
+    n_features_in_: int
     progressive_: Progressive
 
     @classmethod

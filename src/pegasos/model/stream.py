@@ -19,17 +19,15 @@ def check(stream: dict[str, np.ndarray], K: int, d: int, n_classes: int) -> None
     if set(stream) != set(NAMES):
         raise ValueError(f"stream: expected arrays {', '.join(NAMES)}")
     kept = stream["lengths"].shape[-1] if stream["lengths"].ndim == 2 else 0
-    shapes = {"v": (K, d + 1), "past": (K, d + 1), "scalars": (K, SCALARS), "rng": (K, 2)}
+    shapes: dict[str, tuple[int, ...]] = {}
+    shapes |= {"v": (K, d + 1), "past": (K, d + 1), "scalars": (K, SCALARS), "rng": (K, 2)}
     shapes |= {"lengths": (K, max(1, kept)), "steps": (K,), "counts": (n_classes,), "tally": (2,)}
     for name, array in stream.items():
         if array.dtype != _INTEGERS.get(name, np.float64) or array.shape != shapes[name]:
             found = f"{array.dtype} of shape {array.shape}"
             raise ValueError(f"stream: {name}: {found} does not fit {K} problems")
-    finite = ("v", "past", "scalars", "counts")
-    if (
-        not all(np.isfinite(stream[name]).all() for name in finite)
-        or np.isnan(stream["lengths"]).any()
-    ):
+    finite = all(np.isfinite(stream[name]).all() for name in ("v", "past", "scalars", "counts"))
+    if not finite or np.isnan(stream["lengths"]).any():
         raise ValueError("stream: holds numbers that are not finite")
     if any(stream[name].min() < 0 for name in ("steps", "counts", "tally")):
         raise ValueError("stream: a count below 0")

@@ -224,10 +224,8 @@ class Driver:
         return self.best.certificate
 
     def _scored_enough(self) -> bool:
-        validation, scored = self.stop.validation, self.scored
-        return (
-            validation is not None and scored is not None and scored.waited >= validation.patience
-        )
+        rule = self.stop.validation
+        return rule is not None and self.scored is not None and self.scored.waited >= rule.patience
 
     def _progress(self, stop: str | None, certificate: Certificate | None = None) -> Progress:
         seconds = time.perf_counter() - self._start

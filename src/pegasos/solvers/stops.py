@@ -128,9 +128,7 @@ def heeding(solver: Any, rules: tuple[Any, ...]) -> Any:
     to look at."""
     looks = [rule for rule in rules if hasattr(rule, "quiet")]
     if sum(isinstance(rule, Validation) for rule in rules) > 1:
-        raise ValueError(
-            "stop: one Validation at most: which of two best points is to be returned?"
-        )
+        raise ValueError("stop: one Validation at most, for one best point is returned")
     if not looks:
         return solver
     if not hasattr(solver, "quiet"):

@@ -108,8 +108,8 @@ class Subgradient:
 
     `batch` rows a step (0: all); `schedule(t, lam)` gives the steps of an array of t from 1 on;
     `power` None: no average, else rho_t = t^power (`tail`: from the second half of `epochs` on);
-    `shrink` False: no penalty (the perceptron); `quiet`: see `solvers.stops`. On a stream, where sum(c) is not known, `lam` is
-    given, and r_i = c_i.
+    `shrink` False: no penalty (the perceptron); `quiet`: see `solvers.stops`. On a stream, where
+    sum(c) is not known, `lam` is given, and r_i = c_i.
     """
 
     batch: int = 1
@@ -236,7 +236,7 @@ def empty_state(d: int, seed: int) -> SubgradientState:
 def _at(state: SubgradientState, base: np.ndarray) -> SubgradientState:
     """The state with fresh vectors over the rows behind `base`."""
     n = len(base)
-    rows = {name: np.zeros(n) for name in ("alpha", "alpha_past", "scores")}
+    rows: dict[str, Any] = {name: np.zeros(n) for name in ("alpha", "alpha_past", "scores")}
     rows["order"] = np.arange(n)
     return state._replace(vectors=state.vectors._replace(**rows), base=base, cursor=0)
 
@@ -257,7 +257,7 @@ def _end_of_epoch(problem: Problem, state: SubgradientState) -> SubgradientState
 
 @hot
 def _steps(problem, rule, state, etas, rhos):
-    """Steps of the given lengths and weights in the average; returns their number and the scalars."""
+    """Steps of the given lengths and weights in the average; their number and the scalars."""
     rows, y, q, c, loss = problem.rows, problem.y, problem.q, problem.c, problem.loss
     x, s = state.vectors, state.scalars
     scale, sqnorm, b, held, mass = s.scale, s.sqnorm, s.b, s.held, s.mass
