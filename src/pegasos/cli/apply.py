@@ -18,7 +18,7 @@ from pegasos.data.check import as_rows
 from pegasos.data.errors import DataError
 from pegasos.data.files import dialect_of
 from pegasos.data.formats import is_table
-from pegasos.data.stream import BLOCK, Text, name_of
+from pegasos.data.stream import Text, name_of
 from pegasos.data.svmlight import Piece, read_pieces, rows_of
 from pegasos.model.linear import LinearModel, scores_of, weight_vectors
 
@@ -48,7 +48,9 @@ def scored(
         note(f"{name_of(path)}: {beyond} entries beyond the {d} features of the model ignored")
 
 
-def pieces(path: str, reading: Reading, labelled: bool, block: int = BLOCK) -> Iterator[Piece]:
+def pieces(
+    path: str, reading: Reading, labelled: bool, block: int | None = None
+) -> Iterator[Piece]:
     """Sparse rows of LIBSVM text (in blocks of so many bytes) or of the binary form."""
     if container.kind_of(path) is not None:
         yield from store.pieces(path)

@@ -56,9 +56,9 @@ class Text:
 
     kind = "LIBSVM text"
 
-    def __init__(self, path: str | os.PathLike[str], block: int = BLOCK):
+    def __init__(self, path: str | os.PathLike[str], block: int | None = None):
         self.path, self.name = path, name_of(path)
-        self._block = block
+        self._block = block or BLOCK
         if str(path) == "-" and sys.stdin is None:
             raise ReadError("standard input is closed")
         self._raw: IO[bytes] = sys.stdin.buffer if str(path) == "-" else _open(Path(path))
