@@ -100,8 +100,10 @@ def kill_training(
     """Until so many kills have found a checkpoint."""
     whole, spans = {}, {}
     for k, settings in enumerate(every):
-        with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
-            app(train(folder, "first", settings))  # loads the loops: children begin at once
+        quiet = io.StringIO()
+        with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+            with contextlib.suppress(SystemExit):  # loads the loops: children begin at once
+                app(train(folder, "first", settings))
         start = time.perf_counter()
         pid = forked(lambda k=k, s=settings: app(train(folder, f"whole{k}", s)))
         assert os.waitpid(pid, 0)[1] == 0

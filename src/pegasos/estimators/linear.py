@@ -23,6 +23,8 @@ _COMMON = """C : float, default=1.0
         Most epochs (passes over the data, or Newton steps).
     max_time : float, default=None
         Most seconds for the whole fit (all classes; compilation at first use included).
+    stop : Validation of `pegasos.stopping`, default=None
+        Another end: when the score on rows kept aside rises no more.
     intercept : {"free", "penalised", "none"}, default="free"
         Whether there is an intercept, and whether the penalty falls on it.
     fit_intercept : bool, default=True
@@ -55,7 +57,7 @@ _COMMON = """C : float, default=1.0
     certificate_ : Certificate (a list of them for more than two classes)
         primal >= optimum >= dual, gap and relative_gap.
     stop_reason_ : str (or a list)
-        "gap", "max_iter", "max_time", "callback", "stalled" or "interrupted".
+        "gap", "max_iter", "max_time", "validation", "callback", "stalled" or "interrupted".
     solver_ : Choice(name, reason) (or a list)
     history_ : list of Progress(epoch, seconds, estimate, certificate, stop) (or a list of lists)
     support_ : array
