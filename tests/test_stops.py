@@ -22,7 +22,7 @@ def lengths_of(problem, solver, steps: int) -> np.ndarray:
     state, w, found = solver.init(problem, 7), np.zeros(problem.center.size), []
     for _ in range(steps):
         state = solver.advance(problem, state, 1)
-        new = solver.point(state, problem.rows.bias)
+        new = solver.point(state, state.vectors.past, problem.rows.bias)
         found.append(float(np.linalg.norm(new - w)))
         w = new
     return np.array(found)

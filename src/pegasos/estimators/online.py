@@ -31,6 +31,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "projection": False,
         "average": "none",
         "sampling": "order",
+        "offset": "steps",
     },
     "pinball_pegasos": {
         "loss": "pinball",
@@ -68,9 +69,10 @@ class PegasosClassifier(LinearClassifier):
         last one.
     sampling : {"permuted", "replacement", "order"}, default="permuted"
         Epochs in a fresh random order, random draws, or the order of the data.
-    offset : {"steps", "residual"}, default="steps"
-        How a free intercept is found: by steps, or as the mean of y - w.x (Algorithm 1 of the
-        pinball paper).
+    offset : {"damped", "steps", "residual"}, default="damped"
+        How a free intercept is found: by the steps of w, at most 1/sqrt(t) long, since no penalty
+        calls it back from a first step of 1/lam; by these steps as they are; or as the mean of
+        y - w.x (Algorithm 1 of the pinball paper).
     stop : rule of `pegasos.stopping` or a list of them, default=None
         Other ends of `fit` besides tol: Window, Displacement, Validation.
     tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
@@ -110,7 +112,7 @@ class PegasosClassifier(LinearClassifier):
         projection=True,
         average="weighted",
         sampling="permuted",
-        offset="steps",
+        offset="damped",
         tol=1e-2,
         max_iter=100,
         max_time=None,
@@ -198,7 +200,7 @@ class PegasosClassifier(LinearClassifier):
             scores.append(before)
         self.classes_ = all_classes
         self._carry(streams.after(stream._replace(states=states, counts=counts), scores, label))
-        weights = np.array([solver.point(state, bias) for state in states])
+        weights = np.array([solver.point(state, state.vectors.past, bias) for state in states])
         self.coef_, self.intercept_ = weights[:, :-1].copy(), bias * weights[:, -1]
         return self
 
@@ -249,8 +251,8 @@ class PegasosClassifier(LinearClassifier):
 
     def _solver(self) -> Subgradient:
         reading = par.intercept_of(self.intercept, self.fit_intercept)
-        steps = par.one_of("offset", self.offset, ("steps", "residual"))
-        offset = {"steps": "free", "residual": "residual"}[steps] if reading == "free" else "none"
+        steps = par.one_of("offset", self.offset, ("damped", "steps", "residual"))
+        offset = {"steps": "free"}.get(steps, steps) if reading == "free" else "none"
         average = par.one_of("average", self.average, ("weighted", "tail", "uniform", "none"))
         return Subgradient(
             batch=0 if self.batch_size == 0 else par.count("batch_size", self.batch_size),

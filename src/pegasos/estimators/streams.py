@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.model.linear import chosen
-from pegasos.solvers.subgradient import Scalars, SubgradientState, empty_state
+from pegasos.solvers.iterate import Scalars, SubgradientState, empty_state
 
 
 class Progressive(NamedTuple):

@@ -32,7 +32,7 @@ from pegasos.objective.losses import conjugate, domain, dual_step, slope, value
 from pegasos.objective.problem import Problem
 
 _SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
-_SUMS = ("terms", "losses", "aside", "moves")  # of an epoch
+_SUMS = ("terms", "losses", "aside", "moves", "visits")
 _AHEAD = 3  # rows between a prefetch and the use of the row
 
 
@@ -40,7 +40,7 @@ class DualState(NamedTuple):
     """alpha and w, the active rows order[:active], the place in the epoch, what it has summed.
 
     `aside` is the loss of the rows that are not active, as it was when they left; `still` says
-    that nothing has moved since the last exact evaluation.
+    that nothing has moved since the last exact evaluation; `visits` counts steps on rows.
     """
 
     alpha: np.ndarray
@@ -54,11 +54,17 @@ class DualState(NamedTuple):
     losses: float
     aside: float
     moves: int
+    visits: int
     estimate: float
     objective: float
     epoch: int
     still: bool
     exhausted: bool
+
+    @property
+    def passes(self) -> float:
+        """The work done, in passes over all rows."""
+        return self.visits / len(self.order)
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,7 @@ class Dual:
             losses=0.0,
             aside=0.0,
             moves=0,
+            visits=0,
             estimate=np.inf,
             objective=np.inf,
             epoch=0,
@@ -167,13 +174,13 @@ def _part(problem, state, margins):
 
 @hot
 def _sweep(problem, state, length):
-    """Steps on up to `length` rows from the cursor on; returns it, active, sums of the epoch."""
+    """Steps on up to `length` rows from the cursor on; returns it, active and the sums."""
     alpha, w, order, radius = state.alpha, state.w, state.order, state.radius
     loss, rows = problem.loss, problem.rows
     s, active, moves = state.cursor, state.active, state.moves
     terms, losses, aside = state.terms, state.losses, state.aside
-    visits = 0
-    while s < active and visits < length:
+    visits, last = state.visits, state.visits + length
+    while s < active and visits < last:
         visits += 1
         if s + _AHEAD < active:
             ahead = order[s + _AHEAD]
@@ -199,4 +206,4 @@ def _sweep(problem, state, length):
             row_axpy(rows, i, (new - old) * y, w)
             moves += abs(new - old) > 1e-15 * abs(new)
         s += 1
-    return s, active, terms, losses, aside, moves
+    return s, active, terms, losses, aside, moves, visits

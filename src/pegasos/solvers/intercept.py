@@ -38,6 +38,10 @@ class InterceptState(NamedTuple):
         return self.inner.epoch
 
     @property
+    def passes(self) -> float:
+        return self.inner.passes
+
+    @property
     def exhausted(self) -> bool:
         return self.inner.exhausted
 

@@ -4,7 +4,8 @@ Problem:   min_w lam/2 ||w - w0||^2 + (1/n) sum_i r_i l(z_i),  lam = 1/sum(c), r
            which is P / sum(c) of `objective.problem`
 Update:    w <- w - eta_t (lam (w - w0) + (1/k) sum_{i in A_t} r_i l'(z_i) y_i x_i), A_t of k rows;
            then onto the ball ||w - w0|| <= radius, if asked
-Offset:    free: b <- b - eta_t (1/k) sum r_i l'(z_i) y_i; residual: b = mean of y - w.x over A_t
+Offset:    free: b <- b - eta_t (1/k) sum r_i l'(z_i) y_i; damped: min(eta_t, 1/sqrt(t)) for eta_t,
+           since no penalty calls b back from a first step of 1/lam; residual: b = mean of y - w.x
 Steps:     eta_t from a schedule: 1/(lam t) (Pegasos), constant, eta0/sqrt(t), or the user's
 Average:   sum_t rho_t w_t / sum_t rho_t, rho_t = t^p from some step on
 Dual:      each step adds rows to w, so w = w0 + sum alpha_i y_i x_i for an alpha that is kept on
@@ -12,9 +13,10 @@ Dual:      each step adds rows to w, so w = w0 + sum alpha_i y_i x_i for an alph
 Stopping:  `estimate`, the sum over an epoch of the terms of the duality gap (see solvers.dual)
 
 w - w0 = scale * v: a step costs the entries of its rows, not the length of w. So does the average:
-sum rho_t (w_t - w0) = held * v + past, where `past` takes back what v gains before it is held.
-Where the two would cancel (projections make the scale small) or overflow, the scale is multiplied
-into v.
+sum rho_t (w_t - w0) = held * v + past, where `past` takes back what v gains before it is held: a
+sum of y_i x_i, whose coefficients take a number a step; it is summed when it is asked for, but on a
+stream, where rows do not stay, it is kept. Where the two would cancel (projections make the scale
+small) or overflow, the scale is multiplied into v.
 
 Shalev-Shwartz, Singer, Srebro, Cotter 2011 (Pegasos); Jumutc, Huang, Suykens 2013 (pinball,
 Algorithm 1); Rosenblatt 1958 (perceptron).
@@ -30,64 +32,20 @@ import numpy as np
 
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
-from pegasos.core.matrix import products
-from pegasos.core.rng import shuffle, stream, uniform
+from pegasos.core.matrix import combine, products
+from pegasos.core.rng import shuffle, uniform
 from pegasos.core.rows import n_entries, n_rows, row_axpy, row_dot, row_prefetch
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import Pinball, conjugate, domain, slope, value
 from pegasos.objective.problem import Problem
+from pegasos.solvers.iterate import NONE, Scalars, SubgradientState, empty_state
 from pegasos.solvers.schedules import pegasos_steps
-from pegasos.solvers.stops import LONGEST, quiet
+from pegasos.solvers.stops import quiet
 
 SAMPLINGS = ("replacement", "permuted", "order")
-OFFSETS = ("none", "free", "residual")
+OFFSETS = ("none", "free", "residual", "damped")
 _SLICE = 1 << 24  # entries between two returns to Python
 _AHEAD = 3
-_NONE = np.zeros(0)
-
-
-class Vectors(NamedTuple):
-    """What steps write: v and past over columns, the same of alpha over rows, order, lengths;
-    w.x + b of rows before their step, if there is room for it."""
-
-    v: np.ndarray
-    past: np.ndarray
-    alpha: np.ndarray
-    alpha_past: np.ndarray
-    scores: np.ndarray
-    order: np.ndarray
-    rng: np.ndarray
-    lengths: np.ndarray
-
-
-class Scalars(NamedTuple):
-    """scale, ||v||^2, b; held and mass of the average, its b; terms and losses of the epoch."""
-
-    scale: float
-    sqnorm: float
-    b: float
-    held: float
-    mass: float
-    b_sum: float
-    terms: float
-    losses: float
-
-
-class SubgradientState(NamedTuple):
-    """Vectors and scalars, X w0, steps taken, the place in the epoch.
-
-    On a stream the vectors over rows are those of the batch at hand, and empty between batches.
-    """
-
-    vectors: Vectors
-    scalars: Scalars
-    base: np.ndarray
-    t: int
-    cursor: int
-    estimate: float
-    objective: float
-    epoch: int
-    exhausted: bool
 
 
 class Rule(NamedTuple):
@@ -118,7 +76,7 @@ class Subgradient:
     power: float | None = 1.0
     tail: bool = False
     epochs: int = 1
-    offset: str = "free"
+    offset: str = "damped"
     shrink: bool = True
     lam: float | None = None
     quiet: tuple[tuple[int, float], ...] = ()
@@ -128,7 +86,9 @@ class Subgradient:
     ) -> SubgradientState:
         n = n_rows(problem.rows)
         base = products(problem.rows, problem.center) if problem.center.any() else np.zeros(n)
-        return _at(empty_state(problem.center.size, seed), base)
+        state = _at(empty_state(problem.center.size, seed), base)
+        rows = {"past": np.zeros(0), "alpha": np.zeros(n), "alpha_past": np.zeros(n)}
+        return state._replace(vectors=state.vectors._replace(**rows))
 
     def step(self, problem: Problem, state: SubgradientState) -> SubgradientState:
         """An epoch, or a slice of one."""
@@ -177,11 +137,11 @@ class Subgradient:
         state = state._replace(scalars=Scalars(*sums), t=state.t + taken)
         return _at(state, np.zeros(0)), state.vectors.scores
 
-    def point(self, state: SubgradientState, bias: float) -> np.ndarray:
+    def point(self, state: SubgradientState, past: np.ndarray, bias: float) -> np.ndarray:
         """The averaged w if there is one, else the last; b in the virtual column."""
         s, x = state.scalars, state.vectors
         averaged = s.mass > 0.0
-        w = (s.held * x.v + x.past) / s.mass if averaged else s.scale * x.v
+        w = (s.held * x.v + past) / s.mass if averaged else s.scale * x.v
         if self.offset != "none":
             w[-1] = (s.b_sum / s.mass if averaged else s.b) / bias
         return w
@@ -212,31 +172,21 @@ class Subgradient:
     def candidate(self, problem: Problem, state: SubgradientState) -> tuple[np.ndarray, np.ndarray]:
         """The point and its alpha, put into the box."""
         s, x = state.scalars, state.vectors
-        alpha = s.scale * x.alpha
+        alpha, past = s.scale * x.alpha, x.past
         if s.mass > 0.0:
             alpha = (s.held * x.alpha + x.alpha_past) / s.mass
+            past = combine(self._without_column(problem).rows, problem.y * x.alpha_past)
         low, high = domain(problem.loss)
-        w = problem.center + self.point(state, problem.rows.bias)
+        w = problem.center + self.point(state, past, problem.rows.bias)
         return np.clip(alpha, low * problem.c, high * problem.c), w
 
     def refresh(self, problem: Problem, state: Any, seen: Evaluation) -> Any:
         return state
 
 
-def empty_state(d: int, seed: int) -> SubgradientState:
-    """The state before the first row, for weights of length d."""
-    none, index = _NONE, np.arange(0)
-    lengths = np.full(LONGEST, np.inf)
-    vectors = Vectors(np.zeros(d), np.zeros(d), none, none, none, index, stream(seed), lengths)
-    scalars = Scalars(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    return SubgradientState(vectors, scalars, none, 0, 0, np.inf, np.inf, 0, False)
-
-
-def _at(state: SubgradientState, base: np.ndarray, scores: np.ndarray = _NONE) -> SubgradientState:
-    """The state with fresh vectors over the rows behind `base`."""
-    n = len(base)
-    rows = {"alpha": np.zeros(n), "alpha_past": np.zeros(n), "order": np.arange(n)}
-    vectors = state.vectors._replace(**rows, scores=scores)
+def _at(state: SubgradientState, base: np.ndarray, scores: np.ndarray = NONE) -> SubgradientState:
+    """The state before the rows behind `base`."""
+    vectors = state.vectors._replace(order=np.arange(len(base)), scores=scores)
     return state._replace(vectors=vectors, base=base, cursor=0)
 
 
@@ -262,7 +212,7 @@ def _steps(problem, rule, state, etas, rhos, limits):
     x, s = state.vectors, state.scalars
     scale, sqnorm, b, held, mass = s.scale, s.sqnorm, s.b, s.held, s.mass
     b_sum, terms, losses = s.b_sum, s.terms, s.losses
-    n, k, asked = y.shape[0], rule.k, x.scores.shape[0] > 0
+    n, k, kept = y.shape[0], rule.k, x.alpha.shape[0] > 0
     low, high = -slope(loss, np.inf), -slope(loss, -np.inf)
     dots, slopes, taken = np.empty(k), np.empty(k), 0
     for m in range(etas.shape[0]):
@@ -282,12 +232,13 @@ def _steps(problem, rule, state, etas, rhos, limits):
             i = x.order[first + r]
             score = state.base[i] + dots[r] + b
             z = y[i] * score
-            if asked:
-                x.scores[i] = score
-            cost, a = c[i] * value(loss, z), scale * x.alpha[i]
-            a = min(max(a, low * c[i]), high * c[i])
+            cost = c[i] * value(loss, z)
             losses += cost
-            terms += cost + c[i] * conjugate(loss, a / c[i]) + a * z
+            if kept:
+                a = min(max(scale * x.alpha[i], low * c[i]), high * c[i])
+                terms += cost + c[i] * conjugate(loss, a / c[i]) + a * z
+            else:
+                x.scores[i] = score
             slopes[r] = slope(loss, z)
         shrink = 1.0 - eta * rule.lam
         scale *= shrink
@@ -303,14 +254,17 @@ def _steps(problem, rule, state, etas, rhos, limits):
                 dot = shrink * dots[r] / scale if size == 1 else row_dot(rows, i, x.v)
                 sqnorm += gain * (2.0 * dot + gain * q[i])
                 row_axpy(rows, i, gain, x.v)
-                x.alpha[i] += gain * y[i]
-                if held != 0.0:
-                    row_axpy(rows, i, -held * gain, x.past)
+                if kept:
+                    x.alpha[i] += gain * y[i]
                     x.alpha_past[i] -= held * gain * y[i]
+                elif held != 0.0:
+                    row_axpy(rows, i, -held * gain, x.past)
                 across += step * dots[r]
                 pull += step
         if rule.offset == 1:
             b += pull
+        elif rule.offset == 3:
+            b += pull * min(1.0, 1.0 / (eta * np.sqrt(state.t + m + 1.0)))
         after = scale * scale * max(0.0, sqnorm)
         if after > rule.radius**2:
             shorter = rule.radius / np.sqrt(after)
@@ -340,8 +294,9 @@ def _draw(x, rule, place, n):
 @helper
 def _fold(x, scale, held):
     """Multiply the scale into v and alpha, and what is held into the average; the scale."""
-    for j in range(x.v.shape[0]):
+    for j in range(x.past.shape[0]):
         x.past[j] += held * x.v[j]
+    for j in range(x.v.shape[0]):
         x.v[j] *= scale
     for i in range(x.alpha.shape[0]):
         x.alpha_past[i] += held * x.alpha[i]
