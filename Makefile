@@ -44,10 +44,11 @@ check: test  ## test, then style, types and import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-fuzz: $(VENV)/.stamp  ## a million mutated texts and model files each; 300 kills while training and saving
+fuzz: $(VENV)/.stamp  ## a million mutated texts and model files each; 300 kills while training and saving, 200 on a stream
 	$(BIN)/python tests/fuzz.py parser 1000000
 	$(BIN)/python tests/fuzz.py model 1000000
 	$(BIN)/python tests/kill.py 300
+	$(BIN)/python tests/kill.py online 200
 
 bench: $(VENV)/.bench  ## side by side with the rivals
 	$(BIN)/python -m benchmarks

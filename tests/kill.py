@@ -1,4 +1,5 @@
-"""Kill training and saving at random instants: `python tests/kill.py 300`.
+"""Kill training and saving at random instants: `python tests/kill.py 300`, or learning from a
+stream: `python tests/kill.py online 200`.
 
 So many kills must find a checkpoint; those that come before the first one are counted beside.
 
@@ -21,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from pegasos import LinearSVC, load_model, save_model
+from pegasos.cli import batches
 from pegasos.cli.main import app
 from pegasos.data.samples import load_sample
 from pegasos.data.writers import write_svmlight
@@ -32,6 +34,13 @@ SETTINGS = [
     [*COMMON, "--solver", "newton", "--tol", "1e-9", "-C", "30"],
     [*COMMON, "--solver", "auto", "--tol", "1e-7"],
 ]
+_ONLINE = ["--online", "--checkpoint-every", "0", "--classes", "0,1,2"]
+STREAMS = [
+    [*_ONLINE, "--lam", "1e-3"],
+    [*_ONLINE, "--lam", "1e-4", "--balanced", "--loss", "logistic"],
+    [*_ONLINE, "--features", "60", "--intercept", "penalised", "--loss", "pinball"],
+]
+STREAM_BLOCK = 1 << 15  # bytes: some fifty batches
 
 
 def forked(work) -> int:
@@ -66,17 +75,35 @@ def killed_after(pid: int, seconds: float) -> bool:
 def train(folder: Path, name: str, settings: list[str]) -> list[str]:
     checkpoint = str(folder / f"{name}.checkpoint")
     model = str(folder / f"{name}.model")
-    return ["train", str(folder / "data.svm"), "-m", model, "--checkpoint", checkpoint, *settings]
+    data = str(folder / ("stream.svm" if "--online" in settings else "data.svm"))
+    return ["train", data, "-m", model, "--checkpoint", checkpoint, *settings]
 
 
-def kill_training(folder: Path, trials: int, rng: random.Random) -> None:
+def write_data(folder: Path) -> None:
     X, y = load_sample("pima")
     X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
     write_svmlight(folder / "data.svm", X, y)
+
+
+def write_stream(folder: Path) -> None:
+    """E-mails in random order, of three kinds; some columns appear late."""
+    X, y = load_sample("spambase")
+    rows = np.random.default_rng(0).permutation(len(y))
+    X, y = X[rows] / (1.0 + X[rows]), (y + (X[:, 20] > 0))[rows]
+    X[: len(y) // 2, 40:] = 0.0
+    write_svmlight(folder / "stream.svm", X.astype(np.float32), y.astype(np.int64))
+
+
+def kill_training(
+    folder: Path, trials: int, rng: random.Random, every: list[list[str]] = SETTINGS
+) -> None:
+    """Until so many kills have found a checkpoint."""
     whole, spans = {}, {}
-    for k, settings in enumerate(SETTINGS):
-        with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
-            app(train(folder, "first", settings))  # loads the loops: children begin at once
+    for k, settings in enumerate(every):
+        quiet = io.StringIO()
+        with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+            with contextlib.suppress(SystemExit):  # loads the loops: children begin at once
+                app(train(folder, "first", settings))
         start = time.perf_counter()
         pid = forked(lambda k=k, s=settings: app(train(folder, f"whole{k}", s)))
         assert os.waitpid(pid, 0)[1] == 0
@@ -84,8 +111,8 @@ def kill_training(folder: Path, trials: int, rng: random.Random) -> None:
         whole[k] = (folder / f"whole{k}.model").read_bytes()
     kills, resumed = 0, 0
     while resumed < trials:
-        k = rng.randrange(len(SETTINGS))
-        args = train(folder, "some", SETTINGS[k])
+        k = rng.randrange(len(every))
+        args = train(folder, "some", every[k])
         (folder / "some.model").unlink(missing_ok=True)
         while True:
             pid = forked(lambda args=args: app(args))
@@ -93,7 +120,7 @@ def kill_training(folder: Path, trials: int, rng: random.Random) -> None:
                 break
             kills += 1
             resumed += (folder / "some.checkpoint").exists()
-        assert (folder / "some.model").read_bytes() == whole[k], SETTINGS[k]
+        assert (folder / "some.model").read_bytes() == whole[k], every[k]
         assert not (folder / "some.checkpoint").exists()
         if sys.stdout.isatty():
             print(f"\rtraining: {kills} kills, {resumed} resumes", end="", flush=True)
@@ -124,10 +151,18 @@ def kill_saving(folder: Path, trials: int, rng: random.Random) -> None:
 
 
 def main() -> None:
-    trials, seed = int((sys.argv[1:] or ["300"])[0]), int((sys.argv[2:] or ["0"])[0])
-    with tempfile.TemporaryDirectory() as folder:
-        kill_training(Path(folder), trials, random.Random(seed))
-        kill_saving(Path(folder), trials, random.Random(seed))
+    online, numbers = sys.argv[1:2] == ["online"], [a for a in sys.argv[1:] if a != "online"]
+    trials, seed = int((numbers or ["300"])[0]), int((numbers[1:] or ["0"])[0])
+    with tempfile.TemporaryDirectory() as name:
+        folder, rng = Path(name), random.Random(seed)
+        if online:
+            batches.BLOCK = STREAM_BLOCK
+            write_stream(folder)
+            kill_training(folder, trials, rng, STREAMS)
+            return
+        write_data(folder)
+        kill_training(folder, trials, rng)
+        kill_saving(folder, trials, random.Random(seed))
 
 
 if __name__ == "__main__":

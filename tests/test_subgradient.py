@@ -10,8 +10,9 @@ from pegasos.core.rng import shuffle, stream, uniform
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.losses import Hinge, Perceptron, Pinball, slope, value
 from pegasos.solvers.driver import Stop, run
+from pegasos.solvers.iterate import empty_state
 from pegasos.solvers.schedules import Constant, InverseRoot
-from pegasos.solvers.subgradient import Subgradient, empty_state
+from pegasos.solvers.subgradient import Subgradient
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in scalar multiply")
 
@@ -197,9 +198,9 @@ def test_a_stream_does_not_depend_on_its_batches(sizes):
         rows = problem.rows._replace(values=problem.rows.values[at : at + size])
         part = slice(at, at + size)
         batch = problem._replace(rows=rows, y=problem.y[part], c=problem.c[part], q=problem.q[part])
-        state = solver.on_stream(batch, state)
+        state, _ = solver.on_stream(batch, state)
         at += size
-    whole = solver.on_stream(problem, empty_state(6, 0))
+    whole, _ = solver.on_stream(problem, empty_state(6, 0))
 
     def weights(state):
         return solver.point(state, state.vectors.past, 1.0)

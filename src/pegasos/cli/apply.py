@@ -39,7 +39,7 @@ def scored(
         yield from _from_table(model, path, reading, weights)
         return
     beyond = 0
-    for piece in _pieces(path, reading, labelled):
+    for piece in pieces(path, reading, labelled):
         rows, unknown = rows_of(piece, model.n_features)
         beyond += unknown
         yield Scored(piece.labels if labelled else None, scores_of(weights, rows))
@@ -48,15 +48,17 @@ def scored(
         note(f"{name_of(path)}: {beyond} entries beyond the {d} features of the model ignored")
 
 
-def _pieces(path: str, reading: Reading, labelled: bool) -> Iterator[Piece]:
-    """Sparse rows of LIBSVM text or of the binary form."""
+def pieces(
+    path: str, reading: Reading, labelled: bool, block: int | None = None
+) -> Iterator[Piece]:
+    """Sparse rows of LIBSVM text (in blocks of so many bytes) or of the binary form."""
     if container.kind_of(path) is not None:
         yield from store.pieces(path)
         return
     dtype = np.dtype(np.float64 if reading.float64 else np.float32)
     duplicates = "sum" if reading.sum_duplicates else "error"
     dialect = dialect_of(dtype, reading.zero_based, reading.max_features, duplicates)
-    with Text(path) as text:
+    with Text(path, block) as text:
         yield from read_pieces(text, dialect._replace(labelled=labelled), dtype, reading.threads)
 
 

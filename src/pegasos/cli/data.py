@@ -59,6 +59,13 @@ def read(path: str, reading: Reading) -> Data:
     return Data(matrix(data), whole(data.labels), None)
 
 
+def kept_of(reading: Reading, file: str) -> dict[str, Any]:
+    """What prediction must know of how the data were read."""
+    if is_table(file):
+        return {"label": reading.label, "header": reading.header}
+    return {"zero_based": reading.zero_based}
+
+
 def check_classes(name: str, y: Any) -> None:
     """Refuse what is no classification: one class, or as many as a regression has."""
     import numpy as np

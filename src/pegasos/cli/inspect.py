@@ -44,6 +44,7 @@ def _facts(model: Any, top: int) -> dict[str, Any]:
         "parameters": model.parameters,
         "objective": [primal for primal, _ in proofs],
         "bound": [dual for _, dual in proofs],
+        "stream": None if model.stream is None else model.stream["tally"].tolist(),
         "stop": model.fit.get("stop_reason", []),
         "solver": model.fit.get("solver", []),
         "intercept": model.intercept.tolist(),
@@ -66,6 +67,10 @@ def _report(path: str, facts: dict[str, Any]) -> None:
     say(f"{path}: {facts['kind']}, {facts['features']:,} features, classes {classes}{more}")
     changed = {k: v for k, v in facts["parameters"].items() if v is not None}
     say("parameters  " + ", ".join(f"{name}={_shown(value)}" for name, value in changed.items()))
+    if facts["stream"] is not None:
+        rows, errors = facts["stream"]
+        share = f"{100 * errors / max(1, rows):.2f} % of them mistaken before they were learnt"
+        say(f"learnt from a stream of {rows:,} rows, {share}; no certificate, for it is gone")
     for k, weights in enumerate(facts["weights"][:20]):
         positive = facts["classes"][1] if len(facts["classes"]) == 2 else facts["classes"][k]
         listed = ", ".join(f"{name}: {weight:.4g}" for name, weight in weights)

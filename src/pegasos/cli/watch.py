@@ -16,10 +16,14 @@ from pegasos.solvers.driver import Driver, Progress, Run
 
 
 class Signals:
-    """The first signal asks the fit to stop at the next safe point, the second ends it."""
+    """The first signal asks the fit to stop at the next safe point, the second ends it.
+
+    While it is `waiting` for data the first one does, since nothing is unsafe then.
+    """
 
     def __init__(self) -> None:
         self.received: int | None = None
+        self.waiting = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
@@ -32,9 +36,9 @@ class Signals:
             signal.signal(number, handler)
 
     def _hear(self, number: int, _: FrameType | None) -> None:
-        if self.received is not None:
+        again, self.received = self.received is not None, self.received or number
+        if again or self.waiting:
             raise Terminated(number)
-        self.received = number
 
 
 class Watcher:
@@ -97,6 +101,11 @@ class ProgressLine:
         if self._live is not None:
             self._live.stop()
             self._live = None
+
+    @property
+    def live(self) -> bool:
+        """Whether there is a terminal to show it."""
+        return self._live is not None
 
     def say(self, words: str) -> None:
         """Words in place of the figures."""

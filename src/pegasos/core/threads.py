@@ -64,8 +64,8 @@ def in_order(items: Iterable[Any], work: Callable[[Any], Any], workers: int) -> 
         try:
             for item in items:
                 queue.append((item, pool.submit(work, item)))
-                if len(queue) > workers:
-                    yield first()
+                while len(queue) > workers or (queue and queue[0][1].done()):
+                    yield first()  # what is done does not wait for a slow source
             while queue:
                 yield first()
         finally:

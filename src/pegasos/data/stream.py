@@ -51,13 +51,14 @@ def name_of(path: str | os.PathLike[str]) -> str:
 class Text:
     """A text file (`-` for standard input), opened; iterating gives its blocks.
 
-    `kind` is what it should be, for messages.
+    `kind` is what it should be, for messages; a block has `block` bytes, more if a line has.
     """
 
     kind = "LIBSVM text"
 
-    def __init__(self, path: str | os.PathLike[str]):
+    def __init__(self, path: str | os.PathLike[str], block: int | None = None):
         self.path, self.name = path, name_of(path)
+        self._block = block or BLOCK
         if str(path) == "-" and sys.stdin is None:
             raise ReadError("standard input is closed")
         self._raw: IO[bytes] = sys.stdin.buffer if str(path) == "-" else _open(Path(path))
@@ -133,8 +134,8 @@ class Text:
     def _fill(self, rest: bytearray) -> tuple[bytearray, int, bool]:
         """The rest of the last block and more; its size; whether the file has ended."""
         data = self._spare.pop() if self._spare else bytearray()
-        if len(data) < max(BLOCK, 2 * len(rest)):
-            data = bytearray(max(BLOCK, 2 * len(rest)))
+        if len(data) < max(self._block, 2 * len(rest)):
+            data = bytearray(max(self._block, 2 * len(rest)))
         size = len(rest)
         data[:size] = rest
         view = memoryview(data)

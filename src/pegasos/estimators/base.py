@@ -10,6 +10,7 @@ import contextlib
 import logging
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from pegasos.objective.losses import Pinball
 from pegasos.objective.problem import C_from_lam
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
+from pegasos.solvers.stops import Validation
 
 ACTIONS = {
     "max_iter": "raise max_iter (now {max_iter})",
@@ -130,7 +132,7 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             loss=loss,
             free=free,
             solver=self._solver(),
-            stop=stop,
+            stop=replace(stop, rules=tuple(self._on_rows(rule, bias) for rule in stop.rules)),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             watch=self._watch,
         )
@@ -181,7 +183,7 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """What `fit` would say of the parameters, without data."""
         loss = self._loss()
         self._stop(), self._bias()
-        if self.solver == "interior" and not isinstance(loss, Pinball):
+        if getattr(self, "solver", None) == "interior" and not isinstance(loss, Pinball):
             raise ValueError("solver='interior' is for hinge and pinball loss; 'newton' for others")
         self._solver()
         par.positive("C", self.C)
@@ -195,7 +197,20 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             tol=par.positive("tol", self.tol, zero=True),
             max_epochs=par.count("max_iter", self.max_iter),
             max_seconds=limit,
+            rules=par.rules_of(self.stop),
         )
+
+    def _on_rows(self, rule: Any, bias: float) -> Any:
+        """A stop rule as the solvers want it: a Validation with rows and numbers of classes."""
+        if not isinstance(rule, Validation):
+            return rule
+        X, y = validate_data(
+            self, rule.X, rule.y, reset=False, accept_sparse="csr", dtype=small_dtype(rule.X)
+        )
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(f"stop: class {unknown[0]!r} of Validation is not among those of y")
+        return replace(rule, X=as_rows(X, bias), y=np.searchsorted(self.classes_, y))
 
     def _solver(self) -> Any:
         return par.one_of("solver", self.solver, par.SOLVERS)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pegasos.data.errors import DataError
+from pegasos.estimators import streams
 from pegasos.estimators.base import LinearClassifier
 from pegasos.estimators.linear import LinearSVC, LogisticRegression
 from pegasos.estimators.online import PegasosClassifier
@@ -29,8 +30,8 @@ def save_model(model: LinearClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file.
 
     The file holds data only (no code) and is put in place whole or not at all. Kept are the
-    weights, classes, feature names, parameters, the centre and the certificate; dual variables and
-    history are not.
+    weights, classes, feature names, parameters, the centre and the certificate, and the state of
+    `partial_fit`, which goes on from it bit for bit; dual variables and history are not.
 
     Parameters
     ----------
@@ -76,6 +77,7 @@ def to_model(estimator: LinearClassifier, reading: dict[str, Any] | None = None)
     center = parameters.pop("center")
     names = getattr(estimator, "feature_names_in_", None)
     classes = np.asarray(estimator.classes_)
+    stream = getattr(estimator, "_stream", None)
     return LinearModel(
         kind=kind,
         coef=np.asarray(estimator.coef_, dtype=np.float64),
@@ -86,6 +88,7 @@ def to_model(estimator: LinearClassifier, reading: dict[str, Any] | None = None)
         fit=_facts(estimator),
         reading=reading or {},
         center=None if center is None else _center(center, estimator),
+        stream=None if stream is None else streams.to_arrays(stream),
     )
 
 
@@ -102,6 +105,10 @@ def from_model(model: LinearModel) -> Any:
     if model.names is not None:
         estimator.feature_names_in_ = np.array(model.names, dtype=object)
     estimator.__dict__.update(_attributes(model.fit, len(model.coef)))
+    if model.stream is not None:
+        if not isinstance(estimator, PegasosClassifier):
+            raise ValueError(f"stream: a {model.kind} does not learn from streams")
+        estimator._carry(streams.from_arrays(model.stream))
     return estimator
 
 

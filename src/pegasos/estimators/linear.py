@@ -24,6 +24,8 @@ _COMMON = """C : float, default=1.0
         Most epochs (passes over the data, or Newton steps).
     max_time : float, default=None
         Most seconds for the whole fit (all classes; compilation at first use included).
+    stop : Validation of `pegasos.stopping`, default=None
+        Another end: when the score on rows kept aside rises no more.
     intercept : {"free", "penalised", "none"}, default="free"
         Whether there is an intercept, and whether the penalty falls on it.
     fit_intercept : bool, default=True
@@ -56,7 +58,7 @@ _COMMON = """C : float, default=1.0
     certificate_ : Certificate (a list of them for more than two classes)
         primal >= optimum >= dual, gap and relative_gap.
     stop_reason_ : str (or a list)
-        "gap", "max_iter", "max_time", "callback", "stalled" or "interrupted".
+        "gap", "max_iter", "max_time", "validation", "callback", "stalled" or "interrupted".
     solver_ : Choice(name, reason) (or a list)
     history_ : list of Progress(epoch, seconds, estimate, certificate, stop) (or a list of lists)
     support_ : array
@@ -120,6 +122,7 @@ class LinearSVC(ExactClassifier):
         tol=1e-3,
         max_iter=1000,
         max_time=None,
+        stop=None,
         intercept="free",
         fit_intercept=True,
         intercept_scaling=1.0,
@@ -138,6 +141,7 @@ class LinearSVC(ExactClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.stop = stop
         self.intercept = intercept
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -173,6 +177,7 @@ class LogisticRegression(ExactClassifier):
         tol=1e-3,
         max_iter=1000,
         max_time=None,
+        stop=None,
         intercept="free",
         fit_intercept=True,
         intercept_scaling=1.0,
@@ -190,6 +195,7 @@ class LogisticRegression(ExactClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.stop = stop
         self.intercept = intercept
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling

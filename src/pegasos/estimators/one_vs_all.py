@@ -19,6 +19,7 @@ from pegasos.estimators.callbacks import FitTasks
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.auto import solver_named
 from pegasos.solvers.driver import Driver, Progress, Run, Stop
+from pegasos.solvers.stops import Validation
 
 log = logging.getLogger("pegasos")
 
@@ -41,7 +42,8 @@ class Task(NamedTuple):
 
     `label` numbers the class of each row, `targets` the classes with a problem of their own;
     `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start), found in
-    `swept` epochs; `solver` is a name or a solver.
+    `swept` epochs; `solver` is a name or a solver; a Validation among the rules of `stop` holds
+    rows and numbers of classes.
     """
 
     rows: Any
@@ -120,7 +122,11 @@ def _driver(task: Task, k: int, stop: Stop) -> Driver:
     start = None if task.starts is None else task.starts[k] * task.c
     named = isinstance(task.solver, str)
     solver = solver_named(task.solver, problem) if named else task.solver
-    driver = Driver(solver, problem, stop, task.seed, start)
+    rules = tuple(
+        rule.against_the_rest(task.targets[k]) if isinstance(rule, Validation) else rule
+        for rule in stop.rules
+    )
+    driver = Driver(solver, problem, replace(stop, rules=rules), task.seed, start)
     if task.swept:
         driver.state = driver.state.after(task.swept)
     return driver

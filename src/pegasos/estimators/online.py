@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
+from pegasos.estimators import streams
 from pegasos.estimators.base import LinearClassifier
+from pegasos.estimators.streams import Progressive, Stream
 from pegasos.objective.losses import Logistic, Perceptron
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.schedules import Constant, InverseRoot, pegasos_steps
-from pegasos.solvers.subgradient import SAMPLINGS, Subgradient, SubgradientState, empty_state
+from pegasos.solvers.subgradient import SAMPLINGS, Subgradient
 
 LOSSES = {**par.LOSSES, "logistic": Logistic, "perceptron": Perceptron}
 STREAM_LAM = 1e-4  # of partial_fit, where the number of rows behind C is not known
@@ -39,13 +41,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "offset": "residual",
     },
 }
-
-
-class Stream(NamedTuple):
-    """What partial_fit carries on: a state per problem, rows seen per class."""
-
-    states: list[SubgradientState]
-    counts: np.ndarray
 
 
 class PegasosClassifier(LinearClassifier):
@@ -78,13 +73,19 @@ class PegasosClassifier(LinearClassifier):
         How a free intercept is found: by the steps of w, at most 1/sqrt(t) long, since no penalty
         calls it back from a first step of 1/lam; by these steps as they are; or as the mean of
         y - w.x over the rows of a step (Algorithm 1 of the pinball paper; two rows or more).
+    stop : rule of `pegasos.stopping` or a list of them, default=None
+        Other ends of `fit` besides tol: Window, Displacement, Validation.
     tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
     n_threads, random_state, verbose
         As in `LinearSVC`, but tol=1e-2 and max_iter=100: these methods are for fair answers soon.
 
     Attributes
     ----------
-    As of `LinearSVC`; `t_` counts the steps of `partial_fit`.
+    As of `LinearSVC`; after `partial_fit` also
+    t_ : int
+        Steps taken.
+    progressive_ : Progressive(rows, errors, loss)
+        Each row judged by the last weights before it was learnt; `error_rate` is errors / rows.
 
     Examples
     --------
@@ -115,6 +116,7 @@ class PegasosClassifier(LinearClassifier):
         tol=1e-2,
         max_iter=100,
         max_time=None,
+        stop=None,
         intercept="free",
         fit_intercept=True,
         intercept_scaling=1.0,
@@ -138,6 +140,7 @@ class PegasosClassifier(LinearClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.stop = stop
         self.intercept = intercept
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -150,6 +153,9 @@ class PegasosClassifier(LinearClassifier):
 
     warm_start = False
     _stream: Stream
+    t_: int
+    n_features_in_: int
+    progressive_: Progressive
 
     @classmethod
     def preset(cls, name: str, **parameters: Any) -> PegasosClassifier:
@@ -186,19 +192,28 @@ class PegasosClassifier(LinearClassifier):
         stream = self._begin(len(all_classes), X.shape[1]) if first else self._stream
         counts = stream.counts + np.bincount(label, weight, minlength=len(all_classes))
         c = weight * self._class_factors(counts, all_classes)[label]
-        kept = np.flatnonzero(c > 0.0)
-        states = list(stream.states)
-        for k in range(len(states)):
-            target = 1 if len(all_classes) == 2 else k
-            if kept.size:
-                y_k = np.where(label == target, 1.0, -1.0)
-                problem = make_problem(rows, y_k, np.maximum(c, 1e-300), loss, None, free)
-                states[k] = solver.on_stream(problem, states[k])
-        self.classes_, self._stream = all_classes, Stream(states, counts)
-        self.t_ = states[0].t
+        states, scores = list(stream.states), []
+        for k in range(len(states) if np.any(c > 0.0) else 0):
+            y_k = np.where(label == (1 if len(all_classes) == 2 else k), 1.0, -1.0)
+            problem = make_problem(rows, y_k, np.maximum(c, 1e-300), loss, None, free)
+            states[k], before = solver.on_stream(problem, states[k])
+            scores.append(before)
+        self.classes_ = all_classes
+        self._carry(streams.after(stream._replace(states=states, counts=counts), scores, label))
         weights = np.array([solver.point(state, state.vectors.past, bias) for state in states])
         self.coef_, self.intercept_ = weights[:, :-1].copy(), bias * weights[:, -1]
         return self
+
+    def _carry(self, stream: Stream) -> None:
+        """Have learnt all this."""
+        self._stream, self.t_, self.progressive_ = stream, stream.states[0].t, stream.progressive
+
+    def _widen(self, n_features: int) -> None:
+        """Have room for more columns, which were empty so far."""
+        more = n_features - self.n_features_in_
+        self._carry(streams.widened(self._stream, n_features))
+        self.coef_ = np.pad(self.coef_, ((0, 0), (0, more)))
+        self.n_features_in_ = n_features
 
     def _stream_classes(self, y, classes, first: bool) -> np.ndarray:
         known = np.unique(y if classes is None else classes) if first else self.classes_
@@ -218,8 +233,7 @@ class PegasosClassifier(LinearClassifier):
 
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         problems = 1 if n_classes == 2 else n_classes
-        states = [empty_state(n_features + 1, seed) for _ in range(problems)]
-        return Stream(states, np.zeros(n_classes))
+        return streams.begin(problems, n_classes, n_features, seed)
 
     def _class_factors(self, counts: np.ndarray, classes: np.ndarray) -> np.ndarray:
         if self.class_weight is None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pegasos.core.threads import available
 from pegasos.objective.losses import Hinge, Pinball, SquaredHinge, check_loss
+from pegasos.solvers.stops import RULES
 
 LOSSES = {"hinge": Hinge, "squared_hinge": SquaredHinge, "pinball": lambda: Pinball(0.5)}
 SOLVERS = ("auto", "dual", "newton", "interior")
@@ -74,3 +75,13 @@ def threads_of(n_threads: Any) -> int:
     if n_threads is None or n_threads == -1:
         return available()
     return count("n_threads", n_threads)
+
+
+def rules_of(stop: Any) -> tuple[Any, ...]:
+    """Rules of `pegasos.stopping` from None, one of them or a list."""
+    rules = () if stop is None else tuple(stop) if isinstance(stop, list | tuple) else (stop,)
+    for rule in rules:
+        if not isinstance(rule, RULES):
+            names = ", ".join(cls.__name__ for cls in RULES)
+            raise TypeError(f"stop must be None, one of {names}, or a list of them, got {rule!r}")
+    return rules

@@ -41,7 +41,8 @@ def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[
 
 def _swept(task: Task, fits: list[Task], Cs: np.ndarray) -> list[Task]:
     """The fits, with a start for those where descent is the method."""
-    chosen = [j for j, fit in enumerate(fits) if task.solver == "auto" and _descends(fit)]
+    free_to_choose = task.solver == "auto" and not task.stop.rules
+    chosen = [j for j, fit in enumerate(fits) if free_to_choose and _descends(fit)]
     if len(chosen) < 2:
         return fits
     goal = Goal(

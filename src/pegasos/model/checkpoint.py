@@ -18,7 +18,7 @@ from pegasos.data.atomic import replacing
 from pegasos.data.errors import DataError
 from pegasos.objective.certificate import Certificate, Evaluation
 from pegasos.objective.problem import Problem
-from pegasos.solvers import auto, driver, dual, intercept, interior, newton
+from pegasos.solvers import auto, driver, dual, intercept, interior, newton, stops
 
 FORMAT, VERSION = "pegasos-checkpoint", 1
 
@@ -46,6 +46,7 @@ _TYPES: dict[str, type] = {
         *(intercept.FreeIntercept, intercept.InterceptState, newton.Newton, newton.NewtonState),
         *(newton.Curvature, interior.Interior, interior.InteriorState, interior.Point),
         *(driver.Snapshot, driver.Progress, Certificate, Evaluation, Finished, Solved),
+        stops.Scored,
     )
 }
 _KEPT_OF_PROBLEM = ("q", "center", "free")
@@ -82,7 +83,7 @@ class Saved:
         if version != VERSION:
             words = f"version {str(version)[:20]} of the checkpoint format; readable: {VERSION}"
             raise DataError(f"{self._name}: {words}")
-        _check_owner(self._name, self._description.get("owner"), owner)
+        check_owner(self._name, self._description.get("owner"), owner)
         solved = self._description.get("solved")
         if not isinstance(solved, list):
             raise DataError(f"{self._name}: solved: expected a list")
@@ -111,7 +112,8 @@ class Saved:
         return value
 
 
-def _check_owner(name: str, found: Any, owner: dict[str, Any]) -> None:
+def check_owner(name: str, found: Any, owner: dict[str, Any]) -> None:
+    """Refuse a checkpoint that belongs to something else, and say in what it differs."""
     if not isinstance(found, dict):
         raise DataError(f"{name}: it does not say what it belongs to")
     for key, value in owner.items():

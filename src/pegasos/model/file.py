@@ -21,6 +21,7 @@ FORMAT, VERSION = "pegasos-model", 1
 _REQUIRED = ["classes", "kind"]
 _KNOWN = {*_REQUIRED, "names", "parameters", "fit", "reading"}
 _MAX_TEXT = 1 << 26  # characters of an array of class names: their number times the longest
+_STREAM = "stream_"  # begins the names of the arrays of a stream's state
 _PYTHON = {"int": int, "float": float, "str": str, "bool": bool}
 
 
@@ -45,6 +46,8 @@ def save(path: str | os.PathLike[str], model: LinearModel) -> None:
     arrays = {"coef": model.coef, "intercept": model.intercept}
     if model.center is not None:
         arrays |= {"center_coef": model.center[0], "center_intercept": model.center[1]}
+    for name, array in (model.stream or {}).items():
+        arrays[_STREAM + name] = array
     with writing(path) as file:
         container.write(file, description, arrays)
 
@@ -97,8 +100,14 @@ def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Linear
             fit=_typed(description, "fit", dict),
             reading=_typed(description, "reading", dict),
             center=center,
+            stream=_stream(arrays),
         )
     )
+
+
+def _stream(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
+    found = {name: array for name, array in arrays.items() if name.startswith(_STREAM)}
+    return {name.removeprefix(_STREAM): array for name, array in found.items()} or None
 
 
 def _typed(description: dict[str, Any], key: str, kind: type) -> Any:

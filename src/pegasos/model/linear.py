@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.matrix import products
+from pegasos.model import stream as streams
 
 KINDS = ("LinearSVC", "LogisticRegression", "PegasosClassifier")
 CLASS_TYPES = {"i": "int", "u": "int", "f": "float", "b": "bool", "U": "str"}
@@ -16,7 +17,8 @@ class LinearModel(NamedTuple):
     """Scores X coef' + intercept, one column per class (one in all for two classes).
 
     `fit` holds facts about the fit (certificates, stop reasons, solvers, epochs), `parameters`
-    those of the estimator, `reading` how its data file was read.
+    those of the estimator, `reading` how its data file was read; `stream` is what a learner from
+    a stream needs to go on (see `model.stream`).
     """
 
     kind: str
@@ -28,6 +30,7 @@ class LinearModel(NamedTuple):
     fit: dict[str, Any]
     reading: dict[str, Any]
     center: tuple[np.ndarray, np.ndarray] | None = None
+    stream: dict[str, np.ndarray] | None = None
 
     @property
     def n_features(self) -> int:
@@ -73,6 +76,8 @@ def check(model: LinearModel) -> LinearModel:
         _check_weights(*model.center, K, "center")
         if model.center[0].shape != model.coef.shape:
             raise ValueError("center: not of the shape of coef")
+    if model.stream is not None:
+        streams.check(model.stream, K, model.n_features, len(model.classes))
     names = model.names
     if names is not None and (len(names) != model.n_features or len(set(names)) < len(names)):
         raise ValueError(f"names: {len(names)} for {model.n_features} features, or one twice")

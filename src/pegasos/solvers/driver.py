@@ -22,6 +22,7 @@ import numpy as np
 
 from pegasos.objective.certificate import Certificate, Evaluation, evaluate
 from pegasos.objective.problem import Problem
+from pegasos.solvers.stops import Scored, Validation, best_scoring, heeding, held, judged
 
 
 class Solver(Protocol):
@@ -47,7 +48,8 @@ class Progress(NamedTuple):
 class Stop:
     """When to stop. `callback(progress)`, asked after each step, may return True to stop.
 
-    `every`: certify after each so many epochs, beside the times when it may end the run.
+    `every`: certify after each so many epochs, beside the times when it may end the run. `rules`:
+    see `solvers.stops`.
     """
 
     tol: float = 1e-3
@@ -55,6 +57,11 @@ class Stop:
     max_seconds: float = np.inf
     callback: Callable[[Progress], bool | None] | None = None
     every: int | None = None
+    rules: tuple[Any, ...] = ()
+
+    @property
+    def validation(self) -> Validation | None:
+        return next((rule for rule in self.rules if isinstance(rule, Validation)), None)
 
 
 class Snapshot(NamedTuple):
@@ -66,6 +73,7 @@ class Snapshot(NamedTuple):
     stop_reason: str
     seconds: float
     pace: tuple[int, int, int, float]
+    scored: Scored | None = None
 
 
 @dataclass
@@ -94,13 +102,15 @@ class Driver:
     """Iterating yields a Progress after each step; `result()` may be called at any time."""
 
     def __init__(self, solver: Solver, problem: Problem, stop: Stop, seed: int = 0, alpha=None):
-        self.solver, self.problem, self.stop, self.callback = solver, problem, stop, stop.callback
+        self.solver, self.problem = heeding(solver, stop.rules), problem
+        self.stop, self.callback = stop, stop.callback
         self.best: Evaluation | None = None
+        self.scored: Scored | None = None
         self.history: list[Progress] = []
         self.stop_reason = "running"
         self._start = time.perf_counter()
         self._next_check = 20
-        self.state = solver.init(problem, seed, alpha)
+        self.state = self.solver.init(problem, seed, alpha)
         self._certified, self._not_before, self._last_gap = -1, 1, 0.0
         if alpha is not None or problem.center.any():
             self._certify()
@@ -131,11 +141,13 @@ class Driver:
         pace = (self._next_check, self._certified, self._not_before, self._last_gap)
         seconds = time.perf_counter() - self._start
         history = list(self.history)
-        return Snapshot(self.state, self.best, history, self.stop_reason, seconds, pace)
+        reason = self.stop_reason
+        return Snapshot(self.state, self.best, history, reason, seconds, pace, self.scored)
 
     def restore(self, saved: Snapshot) -> None:
         """Go on from a snapshot of a run of the same solver on the same problem."""
         self.state, self.best, self.history = saved.state, saved.best, list(saved.history)
+        self.scored = saved.scored
         limited = saved.stop_reason == "max_iter" and saved.state.epoch >= self.stop.max_epochs
         self.stop_reason = "max_iter" if limited else "running"  # limits may be higher now
         self._start = time.perf_counter() - saved.seconds
@@ -158,19 +170,23 @@ class Driver:
                     raise
                 self.stop_reason = "interrupted"
         assert self.best is not None
-        return Run(self.best, self.history, self.stop_reason, self.state)
+        best = best_scoring(self.scored, self.best) if self.scored else self.best
+        return Run(best, self.history, self.stop_reason, self.state)
 
     def _advance(self) -> Progress:
         self.state = self.solver.step(self.problem, self.state)
         out_of_time = time.perf_counter() - self._start >= self.stop.max_seconds
         out_of_epochs = self.state.epoch >= self.stop.max_epochs
-        due = out_of_time or out_of_epochs or self._due()
+        rule = held(self.stop.rules, self.state)
+        due = out_of_time or out_of_epochs or rule is not None or self._due()
         certificate = self._certify() if due else None
         reason = None
         if certificate is not None and certificate.relative_gap <= self.stop.tol:
             reason = "gap"
         elif self.state.exhausted:
             reason = "stalled"
+        elif rule is not None or self._scored_enough():
+            reason = rule or Validation.reason
         elif out_of_time:
             reason = "max_time"
         elif out_of_epochs:
@@ -185,7 +201,8 @@ class Driver:
         if state.exhausted:
             return True
         new = state.epoch > self._certified
-        if new and self.stop.every is not None and state.epoch % self.stop.every == 0:
+        every = 1 if self.stop.validation else self.stop.every
+        if new and every is not None and state.epoch % every == 0:
             return True
         if state.epoch < self._not_before:
             return False
@@ -197,12 +214,18 @@ class Driver:
         alpha, w = self.solver.candidate(self.problem, self.state)
         seen = evaluate(self.problem, alpha, w)
         self.best = _better(self.best, seen)
+        if self.stop.validation is not None:
+            self.scored = judged(self.stop.validation, seen, self.scored)
         self._last_gap = seen.certificate.gap
         self._next_check = max(20, 2 * self.state.epoch)
         self._certified = self.state.epoch
         self._not_before = self.state.epoch + 1 + self.state.epoch // 16
         self.state = self.solver.refresh(self.problem, self.state, seen)
         return self.best.certificate
+
+    def _scored_enough(self) -> bool:
+        rule = self.stop.validation
+        return rule is not None and self.scored is not None and self.scored.waited >= rule.patience
 
     def _progress(self, stop: str | None, certificate: Certificate | None = None) -> Progress:
         seconds = time.perf_counter() - self._start

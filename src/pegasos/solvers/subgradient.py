@@ -34,63 +34,19 @@ from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine, products
 from pegasos.core.prefetch import prefetch
-from pegasos.core.rng import shuffle, stream, uniform
+from pegasos.core.rng import shuffle, uniform
 from pegasos.core.rows import n_entries, n_rows, row_axpy, row_dot, row_prefetch
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import Pinball, conjugate, domain, slope, value
 from pegasos.objective.problem import Problem
+from pegasos.solvers.iterate import NONE, Scalars, SubgradientState, empty_state
 from pegasos.solvers.schedules import pegasos_steps
+from pegasos.solvers.stops import quiet
 
 SAMPLINGS = ("replacement", "permuted", "order")
 OFFSETS = ("none", "free", "residual", "damped")
 _SLICE = 1 << 24  # entries between two returns to Python
 _AHEAD = 3
-_WINDOW = 1024  # steps whose lengths are kept
-
-
-class Vectors(NamedTuple):
-    """What steps write: v over columns; of v and past the coefficients over rows; order, lengths.
-
-    On a stream there are no coefficients but past itself, over columns.
-    """
-
-    v: np.ndarray
-    past: np.ndarray
-    alpha: np.ndarray
-    alpha_past: np.ndarray
-    order: np.ndarray
-    rng: np.ndarray
-    lengths: np.ndarray
-
-
-class Scalars(NamedTuple):
-    """scale, ||v||^2, b; held and mass of the average, its b; terms and losses of the epoch."""
-
-    scale: float
-    sqnorm: float
-    b: float
-    held: float
-    mass: float
-    b_sum: float
-    terms: float
-    losses: float
-
-
-class SubgradientState(NamedTuple):
-    """Vectors and scalars, X w0, steps taken, the place in the epoch.
-
-    On a stream the vectors over rows are those of the batch at hand, and empty between batches.
-    """
-
-    vectors: Vectors
-    scalars: Scalars
-    base: np.ndarray
-    t: int
-    cursor: int
-    estimate: float
-    objective: float
-    epoch: int
-    exhausted: bool
 
 
 class Rule(NamedTuple):
@@ -110,8 +66,8 @@ class Subgradient:
 
     `batch` rows a step (0: all); `schedule(t, lam)` gives the steps of an array of t from 1 on;
     `power` None: no average, else rho_t = t^power (`tail`: from the second half of `epochs` on);
-    `shrink` False: no penalty (the perceptron). On a stream, where sum(c) is not known, `lam` is
-    given, and r_i = c_i.
+    `shrink` False: no penalty (the perceptron); `quiet`: see `solvers.stops`. On a stream, where
+    sum(c) is not known, `lam` is given, and r_i = c_i.
     """
 
     batch: int = 1
@@ -124,6 +80,7 @@ class Subgradient:
     offset: str = "damped"
     shrink: bool = True
     lam: float | None = None
+    quiet: tuple[tuple[int, float], ...] = ()
 
     def init(
         self, problem: Problem, seed: int, alpha: np.ndarray | None = None
@@ -145,37 +102,41 @@ class Subgradient:
         return self.advance(problem, state, count)
 
     def advance(self, problem: Problem, state: SubgradientState, count: int) -> SubgradientState:
-        """`count` steps, within the epoch."""
+        """`count` steps, within the epoch; fewer where they fall quiet."""
         problem, rule = self._without_column(problem), self.rule(problem)
         t = np.arange(state.t + 1, state.t + count + 1, dtype=np.float64)
         etas = np.asarray(self.schedule(t, self._lam(problem)), dtype=np.float64)
         rhos = np.zeros(count) if self.power is None else t**self.power
         if self.tail:
             rhos[2.0 * t * rule.k < self.epochs * n_rows(problem.rows)] = 0.0
-        sums = _steps(problem, rule, state, etas, rhos)
+        limits = np.array(self.quiet, dtype=np.float64).reshape(-1, 2)
+        taken, *sums = _steps(problem, rule, state, etas, rhos, limits)
         state = state._replace(
-            scalars=Scalars(*sums), t=state.t + count, cursor=state.cursor + count * rule.k
+            scalars=Scalars(*sums), t=state.t + taken, cursor=state.cursor + taken * rule.k
         )
         return state if state.cursor < n_rows(problem.rows) else _end_of_epoch(problem, state)
 
-    def on_stream(self, problem: Problem, state: SubgradientState) -> SubgradientState:
+    def on_stream(
+        self, problem: Problem, state: SubgradientState
+    ) -> tuple[SubgradientState, np.ndarray]:
         """Steps on the rows of a batch, in their order; the given state stays as it is.
 
+        Also returns w.x + b of each row before its step, when it was still unknown.
         Where a batch begins makes no difference, but that a step has no rows of two batches.
         """
         n, old = n_rows(problem.rows), state.vectors
         state = state._replace(
             vectors=old._replace(**{k: v.copy() for k, v in old._asdict().items()})
         )
-        solver = replace(self, sampling="order", tail=False)
-        rule = solver.rule(problem)
-        state = _at(state, np.zeros(n))
+        rule = replace(self, sampling="order", tail=False).rule(problem)
+        state = _at(state, np.zeros(n), scores=np.zeros(n))
         t = np.arange(state.t + 1, state.t + -(-n // rule.k) + 1, dtype=np.float64)
         etas = np.asarray(self.schedule(t, rule.lam or 1.0), dtype=np.float64)
         rhos = np.zeros(len(t)) if self.power is None else t**self.power
-        sums = _steps(self._without_column(problem), rule, state, etas, rhos)
-        state = state._replace(scalars=Scalars(*sums), t=state.t + len(t))
-        return _at(state, np.zeros(0))
+        problem, never = self._without_column(problem), np.empty((0, 2))
+        taken, *sums = _steps(problem, rule, state, etas, rhos, never)
+        state = state._replace(scalars=Scalars(*sums), t=state.t + taken)
+        return _at(state, np.zeros(0)), state.vectors.scores
 
     def point(self, state: SubgradientState, past: np.ndarray, bias: float) -> np.ndarray:
         """The averaged w if there is one, else the last; b in the virtual column."""
@@ -224,18 +185,9 @@ class Subgradient:
         return state
 
 
-def empty_state(d: int, seed: int) -> SubgradientState:
-    """The state before the first row, for weights of length d."""
-    none, index = np.zeros(0), np.arange(0)
-    lengths = np.full(_WINDOW, np.inf)
-    vectors = Vectors(np.zeros(d), np.zeros(d), none, none, index, stream(seed), lengths)
-    scalars = Scalars(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    return SubgradientState(vectors, scalars, none, 0, 0, np.inf, np.inf, 0, False)
-
-
-def _at(state: SubgradientState, base: np.ndarray) -> SubgradientState:
+def _at(state: SubgradientState, base: np.ndarray, scores: np.ndarray = NONE) -> SubgradientState:
     """The state before the rows behind `base`."""
-    vectors = state.vectors._replace(order=np.arange(len(base)))
+    vectors = state.vectors._replace(order=np.arange(len(base)), scores=scores)
     return state._replace(vectors=vectors, base=base, cursor=0)
 
 
@@ -254,15 +206,16 @@ def _end_of_epoch(problem: Problem, state: SubgradientState) -> SubgradientState
 
 
 @hot
-def _steps(problem, rule, state, etas, rhos):
-    """Steps of the given lengths and weights in the average; returns the scalars."""
+def _steps(problem, rule, state, etas, rhos, limits):
+    """Steps of the given lengths and weights in the average, until a limit of `stops.quiet` holds;
+    returns their number and the scalars. (An array in `rule` would cost a third of the speed.)"""
     rows, y, q, c, loss = problem.rows, problem.y, problem.q, problem.c, problem.loss
     x, s = state.vectors, state.scalars
     scale, sqnorm, b, held, mass = s.scale, s.sqnorm, s.b, s.held, s.mass
     b_sum, terms, losses = s.b_sum, s.terms, s.losses
     n, k, kept = y.shape[0], rule.k, x.alpha.shape[0] > 0
     low, high = -slope(loss, np.inf), -slope(loss, -np.inf)
-    dots, slopes = np.empty(k), np.empty(k)
+    dots, slopes, taken = np.empty(k), np.empty(k), 0
     for m in range(etas.shape[0]):
         eta, before = etas[m], scale * scale * sqnorm
         first = _draw(x, rule, state.cursor + m * k, n)
@@ -278,12 +231,15 @@ def _steps(problem, rule, state, etas, rhos):
             b = residual / size
         for r in range(size):
             i = x.order[first + r]
-            z = y[i] * (state.base[i] + dots[r] + b)
+            score = state.base[i] + dots[r] + b
+            z = y[i] * score
             cost = c[i] * value(loss, z)
             losses += cost
             if kept:
                 a = min(max(scale * x.alpha[i], low * c[i]), high * c[i])
                 terms += cost + c[i] * conjugate(loss, a / c[i]) + a * z
+            else:
+                x.scores[i] = score
             slopes[r] = slope(loss, z)
         shrink = 1.0 - eta * rule.lam
         scale *= shrink
@@ -319,7 +275,10 @@ def _steps(problem, rule, state, etas, rhos):
         held += rhos[m] * scale
         mass += rhos[m]
         b_sum += rhos[m] * b
-    return scale, sqnorm, b, held, mass, b_sum, terms, losses
+        taken = m + 1
+        if limits.shape[0] > 0 and quiet(x.lengths, state.t + taken, limits):
+            break
+    return taken, scale, sqnorm, b, held, mass, b_sum, terms, losses
 
 
 @helper

@@ -1,0 +1,158 @@
+"""Training on a whole file: read, fit under the eyes of a watcher, write, report."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+
+from pegasos.cli.console import finite, note, say
+from pegasos.cli.data import Data, Reading, check_classes, check_width, kept_of, read
+from pegasos.data.errors import DataError
+from pegasos.data.stream import name_of
+
+
+class Outputs(NamedTuple):
+    """What is written where, and how often."""
+
+    model: Path
+    checkpoint: Path | None
+    every: float
+
+
+def trained(
+    file: str, reading: Reading, estimator: Any, center: Path | None, outputs: Outputs
+) -> dict[str, Any]:
+    """Read, fit and write; what is to be said of it."""
+    from pegasos.cli.checkpoints import Checkpoints
+    from pegasos.cli.stop import locked
+    from pegasos.cli.warmup import heard
+    from pegasos.cli.watch import ProgressLine
+    from pegasos.estimators.files import to_model
+    from pegasos.model import file as model_file
+
+    started = time.perf_counter()
+    with locked(outputs.checkpoint), ProgressLine() as line, heard(line.compiling):
+        line.say(f"reading {file}")
+        data = read(file, reading)
+        _check(file, data)
+        if center is not None:
+            _check_center(center, data, reading)
+        seconds = time.perf_counter() - started
+        keeper = Checkpoints(outputs.checkpoint, outputs.every)
+        _fit(estimator, data, keeper, line)
+        model_file.save(outputs.model, to_model(estimator, kept_of(reading, file)))
+        keeper.done(estimator.stop_reason_)
+    facts = _facts(file, outputs.model, estimator, data)
+    facts |= {"resumed": keeper.resumed, "compiled": line.compiled}
+    facts["seconds"] = {"reading": seconds, "all": time.perf_counter() - started}
+    return facts
+
+
+def _check(file: str, data: Data) -> None:
+    import numpy as np
+
+    if data.X.shape[1] == 0:
+        raise DataError(f"{name_of(file)}: no features, only labels")
+    check_classes(file, data.y)
+    n_classes = len(np.unique(data.y))
+    check_width(file, data.X.shape[1], 1 if n_classes == 2 else n_classes, note)
+
+
+def _check_center(center: Path, data: Data, reading: Reading) -> None:
+    """A centre must speak of the same features and classes."""
+    import numpy as np
+
+    from pegasos.model import file as model_file
+
+    model = model_file.load(center)
+    if model.names is not None and data.names is not None and model.names != data.names:
+        raise DataError(f"{center}: its features have other names, or another order")
+    if model.classes.tolist() != np.unique(data.y).tolist():
+        raise DataError(f"{center}: its classes are {model.classes.tolist()[:8]}, not the data's")
+    if model.reading.get("zero_based", reading.zero_based) != reading.zero_based:
+        raise DataError(f"{center}: its indices start at another number: --zero-based differs")
+
+
+def _fit(estimator: Any, data: Data, keeper: Any, line: Any) -> None:
+    """Fit under the eyes of the watcher; a signal stops it at a safe point."""
+    from pegasos.cli.stop import Terminated
+    from pegasos.cli.watch import Signals, Watcher
+
+    with Signals() as signals, warnings.catch_warnings(record=True) as log:
+        warnings.simplefilter("always")
+        estimator._watch = Watcher(signals, keeper, line)
+        try:
+            _fit_named(estimator, data)
+        except KeyboardInterrupt:
+            if signals.received is None:
+                raise
+            raise Terminated(signals.received, _how_to_resume(keeper.path)) from None
+    line.close()
+    for warning in log:
+        note(" ".join(str(warning.message).split()))
+
+
+def _fit_named(estimator: Any, data: Data) -> None:
+    estimator.fit(data.X, data.y)
+    if data.names is not None:
+        import numpy as np
+
+        estimator.feature_names_in_ = np.array(data.names, dtype=object)
+
+
+def _how_to_resume(checkpoint: Path | None) -> str:
+    if checkpoint is None:
+        return "nothing was written; with --checkpoint FILE a later run could go on from here"
+    return f"the state is in {checkpoint}: the same command goes on from there"
+
+
+def _facts(file: str, model: Path, estimator: Any, data: Data) -> dict[str, Any]:
+    """What is said of a finished training."""
+    several = isinstance(estimator.certificate_, list)
+    proofs = estimator.certificate_ if several else [estimator.certificate_]
+    choices = estimator.solver_ if several else [estimator.solver_]
+    reasons = estimator.stop_reason_ if several else [estimator.stop_reason_]
+    return {
+        "data": file,
+        "model": os.fspath(model),
+        "rows": int(data.X.shape[0]),
+        "features": int(data.X.shape[1]),
+        "classes": estimator.classes_.tolist(),
+        "objective": [float(proof.primal) for proof in proofs],
+        "bound": [float(proof.dual) for proof in proofs],
+        "gap": [float(proof.relative_gap) for proof in proofs],
+        "tol": estimator.tol,
+        "stop": reasons,
+        "solver": [list(choice) for choice in choices],
+        "epochs": int(estimator.n_iter_),
+    }
+
+
+def report(facts: dict[str, Any], as_json: bool) -> None:
+    """In words, or as JSON for programs."""
+    if as_json:
+        typer.echo(json.dumps(finite(facts)))
+        return
+    classes = ", ".join(str(name) for name in facts["classes"][:6])
+    more = ", …" if len(facts["classes"]) > 6 else ""
+    say(
+        f"{name_of(facts['data'])}: {facts['rows']:,} rows, {facts['features']:,} features, "
+        f"classes {classes}{more} (read in {facts['seconds']['reading']:.2f} s)"
+    )
+    worst = max(range(len(facts["gap"])), key=lambda k: facts["gap"][k])
+    gap, objective, bound = (facts[key][worst] for key in ("gap", "objective", "bound"))
+    which = "" if len(facts["gap"]) == 1 else f" (of {len(facts['gap'])} problems, the worst)"
+    say(
+        f"objective {objective:.6g}; proven: the best possible is at least {bound:.6g}, "
+        f"at most {100 * gap:.2g} % lower{which}"
+    )
+    name, why = facts["solver"][worst]
+    once = f" ({facts['compiled']} loops compiled, once)" if facts["compiled"] else ""
+    say(f"{facts['epochs']} epochs of {name} ({why}), {facts['seconds']['all']:.2f} s{once}")
+    say(f"model in {facts['model']}")

@@ -1,0 +1,92 @@
+"""The state of a learner from a stream: carried from batch to batch, to files and back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pegasos.model.linear import chosen
+from pegasos.solvers.iterate import Scalars, SubgradientState, empty_state
+
+
+class Progressive(NamedTuple):
+    """How rows were met before they were learnt: each is a test of what came before it."""
+
+    rows: int
+    errors: int
+    loss: float
+
+    @property
+    def error_rate(self) -> float:
+        return self.errors / self.rows if self.rows else 0.0
+
+
+class Stream(NamedTuple):
+    """A state per problem, the weight seen of each class, rows learnt, and errors before that."""
+
+    states: list[SubgradientState]
+    counts: np.ndarray
+    rows: int = 0
+    errors: int = 0
+
+    @property
+    def progressive(self) -> Progressive:
+        """Errors and mean loss (weighted as in the objective; of several problems their mean)."""
+        total = sum(state.scalars.losses for state in self.states)
+        return Progressive(self.rows, self.errors, total / max(1, self.rows * len(self.states)))
+
+
+def begin(n_problems: int, n_classes: int, n_features: int, seed: int) -> Stream:
+    """Before the first row."""
+    states = [empty_state(n_features + 1, seed) for _ in range(n_problems)]
+    return Stream(states, np.zeros(n_classes))
+
+
+def after(stream: Stream, scores: list[np.ndarray], label: np.ndarray) -> Stream:
+    """The stream with rows counted; `scores` are theirs before they were learnt, per problem."""
+    if not scores:
+        return stream
+    wrong = np.count_nonzero(chosen(np.column_stack(scores)) != label)
+    return stream._replace(rows=stream.rows + len(label), errors=stream.errors + int(wrong))
+
+
+def widened(stream: Stream, n_features: int) -> Stream:
+    """The stream as if it had had more columns, all of them empty so far."""
+
+    def longer(vector: np.ndarray) -> np.ndarray:
+        new = np.zeros(n_features + 1)
+        new[: len(vector) - 1], new[-1] = vector[:-1], vector[-1]
+        return new
+
+    def wider(state: SubgradientState) -> SubgradientState:
+        old = state.vectors
+        return state._replace(vectors=old._replace(v=longer(old.v), past=longer(old.past)))
+
+    return stream._replace(states=[wider(state) for state in stream.states])
+
+
+def to_arrays(stream: Stream) -> dict[str, np.ndarray]:
+    """The arrays that `model.stream` speaks of."""
+    vectors = [state.vectors for state in stream.states]
+    return {
+        **{name: np.array([getattr(x, name) for x in vectors]) for name in _KEPT},
+        "scalars": np.array([state.scalars for state in stream.states]),
+        "steps": np.array([state.t for state in stream.states]),
+        "counts": stream.counts,
+        "tally": np.array([stream.rows, stream.errors]),
+    }
+
+
+def from_arrays(arrays: dict[str, np.ndarray]) -> Stream:
+    states = []
+    for k, t in enumerate(arrays["steps"].tolist()):
+        state = empty_state(arrays["v"].shape[1], 0)
+        kept = {name: arrays[name][k].copy() for name in _KEPT}
+        scalars = Scalars(*arrays["scalars"][k].tolist())
+        vectors = state.vectors._replace(**kept)
+        states.append(state._replace(vectors=vectors, scalars=scalars, t=t))
+    return Stream(states, arrays["counts"].copy(), *arrays["tally"].tolist())
+
+
+_KEPT = ("v", "past", "lengths", "rng")
