@@ -91,6 +91,7 @@ def draw(rows: list[dict], path: Path) -> None:
         _strip(axes, height, [case for case in cases if solver in case], solver, 3.0 * most)
     axes.axvline(1.0, color="#222222", linewidth=1.2)
     axes.set_yticks(range(len(solvers)), [ENTRANTS[name].label for name in solvers])
+    axes.set_ylim(-0.6, len(solvers) - 0.4)
     _dress(axes, 3.0 * most)
     axes.set_title(_title(rows, len(cases)), loc="left", fontsize=11)
     save(figure, path)
@@ -124,7 +125,7 @@ def _dress(axes: Any, edge: float) -> None:
     axes.grid(axis="x", color="#e8e8e8")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.32), ncols=2, frameon=False)
+    axes.figure.legend(loc="outside lower center", ncols=2, frameon=False)
 
 
 def _title(rows: list[dict], n: int) -> str:

@@ -11,7 +11,7 @@ def fit(X: Any, y: Any, C: float, loss: str, setting: dict) -> Any:
     from pegasos import LinearSVC, LogisticRegression
 
     model: Any = LogisticRegression() if loss == "logistic" else LinearSVC(loss=loss)
-    model.set_params(C=C, intercept="none", max_iter=20_000, **setting)
+    model.set_params(C=C, intercept="none", max_iter=20_000, random_state=0, **setting)
     return model.fit(X, y).coef_[0]
 
 

@@ -1,6 +1,8 @@
 """Vowpal Wabbit: stochastic gradient at several rates by passes; L-BFGS for the logistic loss.
 
-It reads text, so its fit includes writing one, by scikit-learn's compiled writer.
+It reads text, so its fit includes writing one, by scikit-learn's compiled writer. Its stochastic
+method applies --l2 only at rows with a loss: under the hinge, where most rows have none, it tends
+to the optimum of a weaker penalty and stays above the one asked for.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 PASSES = (3, 10, 30, 100, 300)
-RATES = (1.0, 0.1, 0.01)
+RATES = (0.1, 0.01)
 
 
 def ways(loss: str, eps: float) -> list[list[dict]]:
