@@ -86,7 +86,8 @@ def draw(rows: list[dict], path: Path) -> None:
     figure = Figure(figsize=(10.0, 1.6 + 0.45 * len(solvers)), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    most = max(_ratio(c, n) for c in cases for n in solvers if n in c and c[n]["ms"] is not None)
+    times = [_ratio(c, n) for c in cases for n in solvers if n in c and c[n]["ms"] is not None]
+    most = max(times, default=1.0)
     for height, solver in enumerate(solvers):
         _strip(axes, height, [case for case in cases if solver in case], solver, 3.0 * most)
     axes.axvline(1.0, color="#222222", linewidth=1.2)
