@@ -99,7 +99,7 @@ def draw(rows: list[dict], path: Path) -> None:
 
 
 def _strip(axes: Any, height: int, cases: list[dict], solver: str, edge: float) -> None:
-    """Dots where the goal was reached, crosses at the edge where it was not, a bar at the mean."""
+    """Dots where the goal was reached, a bar at their mean, at the edge how often it was not."""
     for kind, colour, shift in (("text", COLOURS[0], 0.12), ("tall", COLOURS[1], -0.12)):
         own = [case for case in cases if (case[solver]["set"] in TEXT) == (kind == "text")]
         times = [_ratio(case, solver) for case in own if case[solver]["ms"] is not None]
