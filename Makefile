@@ -25,10 +25,6 @@ $(VENV)/.stamp: pyproject.toml
 	@$(PIP) -e '.[dev]'
 	@touch $@
 
-$(VENV)/.bench: $(VENV)/.stamp
-	@$(PIP) -e '.[dev,bench]'
-	@touch $@
-
 demo: $(VENV)/.stamp  ## a short tour on real data
 	@$(BIN)/pegasos demo
 
@@ -50,8 +46,8 @@ fuzz: $(VENV)/.stamp  ## a million mutated texts and model files each; 300 kills
 	$(BIN)/python tests/kill.py 300
 	$(BIN)/python tests/kill.py online 200
 
-bench: $(VENV)/.bench  ## side by side with the rivals
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.stamp  ## side by side with the rivals, about ten minutes
+	$(BIN)/python -m benchmarks race
 
 format: $(VENV)/.stamp  ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix-only

@@ -1,39 +1,86 @@
-"""python -m benchmarks [WHAT] [--sets a9a,imdb] [--C 0.1,1]
+"""python -m benchmarks [WHAT] [options]
 
-WHAT: speed, certify, startup, files, shuttle, bounds, uci or all.
+race: time to within eps of the optimum against every rival; about ten minutes, or hours with
+--full. certify: proven gaps on every tall set. startup: what a second process pays. files:
+reading and predicting from a large text. shuttle, uci: figure and table of the pinball paper.
+bounds: the theory of Pegasos, measured.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 
-from benchmarks import bounds, certify, files, shuttle, speed, startup, uci
-from benchmarks.datasets import TALL, TEXT
+from benchmarks import bounds, certify, files, race, shuttle, startup, uci
+from benchmarks.datasets import ALL, TALL
+from benchmarks.objective import LOSSES
+from benchmarks.rivals.entrants import RIVALS
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="?", default="speed", help="which to run (default: speed)")
-    parser.add_argument("--sets", help="comma-separated data sets")
-    parser.add_argument("--C", help="comma-separated values of C")
+    given = _parser().parse_args()
+    if given.what == "race":
+        plan = race.FULL if given.full else race.Plan()
+        options = {k: v for k in plan._fields if (v := getattr(given, k)) is not None}
+        race.run(plan._replace(**options))
+    elif given.what == "certify":
+        certify.run(given.sets or TALL, given.Cs or (0.01, 1.0, 100.0), given.alone)
+    elif given.what == "uci":
+        uci.run(given.sets or uci.SETS)
+    else:
+        {
+            "startup": startup.run,
+            "files": files.run,
+            "shuttle": shuttle.run,
+            "bounds": bounds.run,
+        }[given.what]()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci")
+    parser.add_argument("what", nargs="?", default="race", choices=what)
+    parser.add_argument("--sets", type=_names((*ALL, *uci.SETS)), help=f"some of {','.join(ALL)}")
+    parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")
+    parser.add_argument("--full", action="store_true", help="race: all sets, C and losses")
+    parser.add_argument(
+        "--loss", dest="losses", type=_names(tuple(LOSSES)), help=f"some of {','.join(LOSSES)}"
+    )
+    parser.add_argument("--eps", type=_positive, help="race: distance to the optimum, as a share")
+    parser.add_argument("--rivals", type=_names(RIVALS), help=f"some of {','.join(RIVALS)}")
+    parser.add_argument("--repeats", type=int, help="race: runs at the setting that gets there")
+    parser.add_argument("--patience", type=_positive, help="race: seconds for a way to get there")
     parser.add_argument("--alone", action="store_true", help="certify without LIBLINEAR")
-    given = parser.parse_args()
-    sets = tuple(given.sets.split(",")) if given.sets else None
-    Cs = tuple(float(c) for c in given.C.split(",")) if given.C else None
-    if given.what in ("speed", "all"):
-        speed.run(sets or TALL + TEXT, Cs or speed.CS)
-    if given.what in ("certify", "all"):
-        certify.run(sets or TALL, Cs or (0.01, 1.0, 100.0), given.alone)
-    if given.what in ("startup", "all"):
-        startup.run()
-    if given.what in ("files", "all"):
-        files.run()
-    if given.what in ("shuttle", "all"):
-        shuttle.run()
-    if given.what in ("bounds", "all"):
-        bounds.run()
-    if given.what in ("uci", "all"):
-        uci.run(sets if sets and given.what == "uci" else uci.SETS)
+    return parser
+
+
+def _names(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    def some(text: str) -> tuple[str, ...]:
+        names = tuple(text.split(","))
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+        return names
+
+    return some
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(_positive(part) for part in text.split(","))
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return number
 
 
 if __name__ == "__main__":

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
 
 
-def save(name: str, text: list[str], rows: list[dict]) -> None:
-    """Write results/NAME.json and results/NAME.md, and print the summary."""
+def save(
+    name: str,
+    text: list[str],
+    rows: list[dict],
+    tables: Sequence[str] = (),
+    rivals: Mapping[str, str] | None = None,
+) -> None:
+    """Write results/NAME.json and results/NAME.md, and print the summary.
+
+    `tables` stand between summary and rows, `rivals` are versions of packages from elsewhere.
+    """
     folder = HERE / "results"
     folder.mkdir(exist_ok=True)
     about = {"python": platform.python_version(), "machine": platform.machine()} | {
         package: version(package)
-        for package in ("pegasos", "numpy", "scipy", "scikit-learn", "numba", "liblinear-official")
+        for package in ("pegasos", "numpy", "scipy", "scikit-learn", "numba")
     }
+    about |= rivals or {}
     (folder / f"{name}.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1))
-    (folder / f"{name}.md").write_text("\n\n".join([*text, markdown(rows)]) + "\n")
+    (folder / f"{name}.md").write_text("\n\n".join([*text, *tables, markdown(rows)]) + "\n")
     print("\n".join(text))
 
 
@@ -30,7 +41,8 @@ def merged(
     path = HERE / "results" / f"{name}.json"
     old = json.loads(path.read_text())["rows"] if path.exists() else []
     table = {tuple(row[k] for k in keys): row for row in [*old, *rows]}
-    return sorted(table.values(), key=lambda row: (order.index(row["set"]), row[keys[1]]))
+    rank = [key for key in keys if key != "set"]
+    return sorted(table.values(), key=lambda r: (order.index(r["set"]), *(r[k] for k in rank)))
 
 
 def into_page(page: str, name: str, parts: list[str]) -> None:
@@ -53,7 +65,7 @@ def markdown(rows: list[dict]) -> str:
 def cell(value) -> str:
     """A value as the tables show it."""
     if value is None:
-        return ""
+        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,93 @@
+"""Time to a goal: for each entrant the loosest setting whose objective is at most the goal.
+
+All go through the same steps. First each way of each entrant is tightened until it is there, or
+until its fits have taken longer than the patience. Then those that got there are repeated, in
+turns, as often for all; the best time of a run that is there counts. Processes wait for each
+other, so that nobody computes beside anybody else.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.objective import objective
+from benchmarks.rivals.entrants import ENTRANTS
+from benchmarks.rivals.process import FitError, Problem, Worker
+
+
+class Outcome(NamedTuple):
+    """Seconds of the best run that reached the goal, or None, and the lowest objective met."""
+
+    seconds: float | None
+    primal: float
+    setting: dict
+    spent: float
+    note: str
+
+
+class Lane:
+    """One way of one entrant towards the goal."""
+
+    def __init__(self, worker: Worker, settings: list[dict]):
+        self.worker, self.settings = worker, settings
+        self.setting: dict = {}
+        self.best, self.primal, self.spent, self.note = np.inf, np.inf, 0.0, ""
+
+    def run(self, problem: Problem, goal: float, seconds: float) -> bool:
+        """One fit; whether it reached the goal."""
+        start = time.perf_counter()
+        try:
+            taken, w = self.worker.fit(problem, self.setting, seconds)
+        except FitError as error:
+            self.note = str(error)
+            self.spent += min(time.perf_counter() - start, seconds)
+            return False
+        self.spent += taken
+        primal = objective(problem.X, problem.y, w, problem.C, problem.loss)
+        self.primal = np.fmin(self.primal, primal)
+        if primal <= goal:
+            self.best = min(self.best, taken)
+        return primal <= goal
+
+    def search(self, problem: Problem, goal: float, patience: float) -> bool:
+        """Tighten until the goal is reached, an error occurs or patience ends."""
+        for setting in self.settings:
+            self.setting = setting
+            if self.run(problem, goal, patience - self.spent):
+                return True
+            if self.note or self.spent >= patience:
+                break
+        return False
+
+
+def contest(
+    workers: dict[str, Worker],
+    problem: Problem,
+    eps: float,
+    goal: float,
+    repeats: int,
+    patience: float,
+) -> dict[str, Outcome]:
+    """The outcome of every entrant that knows the loss."""
+    lanes = {
+        name: [Lane(worker, way) for way in ENTRANTS[name].ways(problem.loss, eps)]
+        for name, worker in workers.items()
+    }
+    everyone = [lane for own in lanes.values() for lane in own]
+    there = [lane for lane in everyone if lane.search(problem, goal, patience)]
+    for _ in range(repeats - 1):
+        for lane in there:
+            lane.run(problem, goal, patience)
+    return {name: _outcome(own) for name, own in lanes.items() if own}
+
+
+def _outcome(lanes: list[Lane]) -> Outcome:
+    """The fastest way; without one that got there, the closest, and the time of all."""
+    lane = min(lanes, key=lambda lane: (lane.best, lane.primal))
+    reached = bool(np.isfinite(lane.best))
+    spent = sum(each.spent for each in lanes)
+    note = "" if reached else lane.note
+    return Outcome(lane.best if reached else None, lane.primal, lane.setting, spent, note)

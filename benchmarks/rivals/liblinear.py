@@ -1,0 +1,31 @@
+"""LIBLINEAR by its own package; the multicore one differs in the number of threads alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+EPSILONS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5)
+# -s: dual descent; for the smooth losses also Newton with a trust region
+SOLVERS = {"hinge": (3,), "squared_hinge": (1, 2), "logistic": (7, 0)}
+
+
+def ways(loss: str, eps: float) -> list[list[dict]]:
+    return [[{"s": s, "e": e} for e in EPSILONS] for s in SOLVERS[loss]]
+
+
+def ways_multicore(loss: str, eps: float) -> list[list[dict]]:
+    """Two threads where the package has them: not for the dual of the logistic loss."""
+    parallel = [s for s in SOLVERS[loss] if s != 7]
+    return [[{"s": s, "e": e, "m": 2} for e in EPSILONS] for s in parallel]
+
+
+def fit(X: Any, y: Any, C: float, loss: str, setting: dict) -> Any:
+    import numpy as np
+    from liblinear.liblinearutil import parameter, problem, train
+    from scipy.sparse import csr_matrix
+
+    options = " ".join(f"-{key} {value}" for key, value in setting.items())
+    data = problem(y, csr_matrix(X, dtype=np.float64))
+    model = train(data, parameter(f"{options} -c {C} -q"))
+    sign = 1.0 if model.label[0] == 1 else -1.0
+    return sign * np.ctypeslib.as_array(model.w, (model.nr_feature,)).copy()
