@@ -3,7 +3,7 @@
 race: time to within eps of the optimum against every rival; about ten minutes, or hours with
 --full. certify: proven gaps on every tall set. startup: what a second process pays. files:
 reading and predicting from a large text. shuttle, uci: figure and table of the pinball paper.
-bounds: the theory of Pegasos, measured.
+bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from benchmarks import bounds, certify, files, race, shuttle, startup, uci
+from benchmarks import bounds, certify, files, race, shuttle, startup, stochastic, uci
 from benchmarks.datasets import ALL, TALL
 from benchmarks.objective import LOSSES
 from benchmarks.rivals.entrants import RIVALS
@@ -33,6 +33,7 @@ def main() -> None:
             "files": files.run,
             "shuttle": shuttle.run,
             "bounds": bounds.run,
+            "stochastic": stochastic.run,
         }[given.what]()
 
 
@@ -42,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci")
+    what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument("--sets", type=_names((*ALL, *uci.SETS)), help=f"some of {','.join(ALL)}")
     parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")

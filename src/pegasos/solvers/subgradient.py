@@ -210,33 +210,41 @@ def _steps(problem, rule, state, etas, rhos, limits):
     """Steps of the given lengths and weights in the average, until a limit of `stops.quiet` holds;
     returns their number and the scalars. (An array in `rule` would cost a third of the speed.)"""
     rows, y, q, c, loss = problem.rows, problem.y, problem.q, problem.c, problem.loss
-    x, s = state.vectors, state.scalars
+    x, s, base = state.vectors, state.scalars, state.base
+    v, past, alpha, alpha_past, order = x.v, x.past, x.alpha, x.alpha_past, x.order
     scale, sqnorm, b, held, mass = s.scale, s.sqnorm, s.b, s.held, s.mass
     b_sum, terms, losses = s.b_sum, s.terms, s.losses
-    n, k, kept = y.shape[0], rule.k, x.alpha.shape[0] > 0
+    n, k, share, kept = y.shape[0], rule.k, rule.ratio / rule.k, alpha.shape[0] > 0
     low, high = -slope(loss, np.inf), -slope(loss, -np.inf)
     dots, slopes, taken = np.empty(k), np.empty(k), 0
     for m in range(etas.shape[0]):
         eta, before = etas[m], scale * scale * sqnorm
-        first = _draw(x, rule, state.cursor + m * k, n)
+        first = _draw(order, x.rng, rule, state.cursor + m * k, n)
         size = min(k, n - first)
         if rule.sampling != 0 and first + size + _AHEAD < n:
-            _ask_for(problem, state, x.order[first + size + _AHEAD])
+            ahead = order[first + size + _AHEAD]
+            row_prefetch(rows, ahead)
+            prefetch(y, ahead)
+            prefetch(c, ahead)
+            prefetch(base, ahead)
+            if kept:
+                prefetch(alpha, ahead)
+                prefetch(alpha_past, ahead)
         residual = 0.0
         for r in range(size):
-            i = x.order[first + r]
-            dots[r] = scale * row_dot(rows, i, x.v)
-            residual += y[i] - state.base[i] - dots[r]
+            i = order[first + r]
+            dots[r] = scale * row_dot(rows, i, v)
+            residual += y[i] - base[i] - dots[r]
         if rule.offset == 2:
             b = residual / size
         for r in range(size):
-            i = x.order[first + r]
-            score = state.base[i] + dots[r] + b
+            i = order[first + r]
+            score = base[i] + dots[r] + b
             z = y[i] * score
             cost = c[i] * value(loss, z)
             losses += cost
             if kept:
-                a = min(max(scale * x.alpha[i], low * c[i]), high * c[i])
+                a = min(max(scale * alpha[i], low * c[i]), high * c[i])
                 terms += cost + c[i] * conjugate(loss, a / c[i]) + a * z
             else:
                 x.scores[i] = score
@@ -248,23 +256,23 @@ def _steps(problem, rule, state, etas, rhos, limits):
             scale, held = 1.0, 0.0
         across, pull = shrink * before, 0.0
         for r in range(size):
-            i = x.order[first + r]
-            step = -eta * rule.ratio * c[i] * slopes[r] * y[i] / k
+            i = order[first + r]
+            step = -eta * share * c[i] * slopes[r] * y[i]
             if step != 0.0:
                 gain = step / scale
-                dot = shrink * dots[r] / scale if size == 1 else row_dot(rows, i, x.v)
+                dot = shrink * dots[r] / scale if size == 1 else row_dot(rows, i, v)
                 sqnorm += gain * (2.0 * dot + gain * q[i])
-                row_axpy(rows, i, gain, x.v)
+                row_axpy(rows, i, gain, v)
                 if kept:
-                    x.alpha[i] += gain * y[i]
-                    x.alpha_past[i] -= held * gain * y[i]
+                    alpha[i] += gain * y[i]
+                    alpha_past[i] -= held * gain * y[i]
                 elif held != 0.0:
-                    row_axpy(rows, i, -held * gain, x.past)
+                    row_axpy(rows, i, -held * gain, past)
                 across += step * dots[r]
                 pull += step
         if rule.offset == 1:
             b += pull
-        elif rule.offset == 3:
+        elif rule.offset == 3 and pull != 0.0:
             b += pull * min(1.0, 1.0 / (eta * np.sqrt(state.t + m + 1.0)))
         after = scale * scale * max(0.0, sqnorm)
         if after > rule.radius**2:
@@ -282,26 +290,13 @@ def _steps(problem, rule, state, etas, rhos, limits):
 
 
 @helper
-def _ask_for(problem, state, i):
-    """Ask for the memory of row i and of what belongs to it."""
-    row_prefetch(problem.rows, i)
-    prefetch(problem.y, i)
-    prefetch(problem.c, i)
-    prefetch(problem.q, i)
-    prefetch(state.base, i)
-    if state.vectors.alpha.shape[0] > 0:
-        prefetch(state.vectors.alpha, i)
-        prefetch(state.vectors.alpha_past, i)
-
-
-@helper
-def _draw(x, rule, place, n):
+def _draw(order, rng, rule, place, n):
     """Where the rows of the next step stand in the order."""
     if rule.sampling != 0:
         return place
     for r in range(rule.k if rule.k < n else 0):
-        j = r + np.int64(uniform(x.rng) * (n - r))
-        x.order[r], x.order[j] = x.order[j], x.order[r]
+        j = r + np.int64(uniform(rng) * (n - r))
+        order[r], order[j] = order[j], order[r]
     return 0
 
 
