@@ -4,6 +4,7 @@ race: time to within eps of the optimum against every rival; about ten minutes, 
 --full. certify: proven gaps on every tall set. startup: what a second process pays. files:
 reading and predicting from a large text. shuttle, uci: figure and table of the pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
+many: one-vs-all and a path of C against LIBLINEAR.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from benchmarks import bounds, certify, files, race, shuttle, startup, stochastic, uci
+from benchmarks import bounds, certify, files, many, race, shuttle, startup, stochastic, uci
 from benchmarks.datasets import ALL, TALL
 from benchmarks.objective import LOSSES
 from benchmarks.rivals.entrants import RIVALS
@@ -34,6 +35,7 @@ def main() -> None:
             "shuttle": shuttle.run,
             "bounds": bounds.run,
             "stochastic": stochastic.run,
+            "many": many.run,
         }[given.what]()
 
 
@@ -43,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
+    what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic", "many")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument("--sets", type=_names((*ALL, *uci.SETS)), help=f"some of {','.join(ALL)}")
     parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")

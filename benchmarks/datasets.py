@@ -34,6 +34,8 @@ _FILES = {
     "20news": "20news_bydate.train",
     "imdb": "imdb.train",
     "kdd99": "kdd99_10pct",
+    "letter": "letter.scale",
+    "mnist": "mnist.train",
     "mnist38": "mnist.train",
     "rcv1": "rcv1_subsets.binary",
     "reuters_r8": "reuters_r8.train",
@@ -46,6 +48,15 @@ _POSITIVE = {"covtype": 2, "shuttle": 1, "mnist38": 3}
 
 def load(name: str) -> tuple[np.ndarray | sp.csr_matrix, np.ndarray]:
     """X and y of a data set by its short name."""
+    X, y = load_classes(name)
+    if name in _SEVERAL:
+        y = y == np.bincount(y).argmax()
+    positive = y == _POSITIVE[name] if name in _POSITIVE else y > 0
+    return X, np.where(positive, 1.0, -1.0)
+
+
+def load_classes(name: str) -> tuple[np.ndarray | sp.csr_matrix, np.ndarray]:
+    """X and the labels as they are."""
     path = FOLDER / f"{_FILES.get(name, name)}.npz"
     stored = np.load(path)
     y = stored["y"]
@@ -53,6 +64,8 @@ def load(name: str) -> tuple[np.ndarray | sp.csr_matrix, np.ndarray]:
     if name == "mnist38":
         chosen = (y == 3) | (y == 8)
         X, y = X[chosen] / np.float32(255), y[chosen]
+    elif name == "mnist":
+        X = X / np.float32(255)
     elif name in _COUNTS:
         X = TfidfTransformer(sublinear_tf=True).fit_transform(X)
     elif name == "farm_ads":
@@ -61,8 +74,5 @@ def load(name: str) -> tuple[np.ndarray | sp.csr_matrix, np.ndarray]:
         X = StandardScaler(with_mean=False).fit_transform(X)
     elif not sp.issparse(X):
         X = StandardScaler().fit_transform(X.astype(np.float64))
-    if name in _SEVERAL:
-        y = y == np.bincount(y).argmax()
-    positive = y == _POSITIVE[name] if name in _POSITIVE else y > 0
     X = X.astype(np.float32)
-    return (sp.csr_matrix(X) if sp.issparse(X) else X), np.where(positive, 1.0, -1.0)
+    return (sp.csr_matrix(X) if sp.issparse(X) else X), y

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegasos.core import matrix
-from pegasos.core.matrix import combine, gram, occupied, products, sqnorms
+from pegasos.core.matrix import all_products, combine, gram, occupied, products, sqnorms
 from pegasos.core.rows import (
     n_columns,
     n_entries,
@@ -93,6 +93,18 @@ def test_occupied_columns_are_those_with_entries(kind, seed, shape, bias):
     X = random_matrix(np.random.default_rng(seed), *shape)
     rows = make_rows(kind, X, bias)
     assert occupied(rows).tolist() == np.flatnonzero(plain(rows).any(axis=0)).tolist()
+
+
+@every_kind
+@pytest.mark.parametrize("density", [0.02, 0.6])
+def test_all_products_are_the_products_one_by_one(kind, density):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(70, 40)) * (rng.random((70, 40)) < density)
+    rows, W = make_rows(kind, X, 1.5), rng.normal(size=(41, 5))
+    one_by_one = np.column_stack([products(rows, w) for w in W.T.copy()])
+    assert np.allclose(all_products(rows, W), one_by_one, rtol=1e-12, atol=1e-12)
+    with use_threads(2):
+        assert np.array_equal(all_products(rows, W), all_products(rows, W))
 
 
 @every_kind

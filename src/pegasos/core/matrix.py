@@ -18,6 +18,7 @@ from pegasos.core.rows import (
     row_dot,
     row_outer,
     row_prefetch,
+    row_products,
     row_sqnorm,
 )
 from pegasos.core.threads import run_blocks
@@ -31,6 +32,12 @@ _AHEAD = 4  # rows between a prefetch and the use of the row
 def _products(rows, w, out, start, stop):
     for i in range(start, stop):
         out[i] = row_dot(rows, i, w)
+
+
+@hot
+def _all_products(rows, W, out, start, stop):
+    for i in range(start, stop):
+        row_products(rows, i, W, out[i])
 
 
 @hot
@@ -50,6 +57,27 @@ def products(rows: Any, w: np.ndarray) -> np.ndarray:
     """X w, the virtual column included."""
     out = np.empty(n_rows(rows))
     run_blocks(lambda s, e: _products(rows, w, out, s, e), n_rows(rows), _block(rows))
+    return out
+
+
+def all_products(rows: Any, W: np.ndarray) -> np.ndarray:
+    """X W for several weight vectors, the columns of W; each row is read once."""
+    n, width = n_rows(rows), n_columns(rows) + 1
+    out = np.empty((n, W.shape[1]))
+    if n_entries(rows) < 0.1 * n * width:
+        block = max(1, _block(rows) // W.shape[1])
+        run_blocks(lambda s, e: _all_products(rows, W, out, s, e), n, block)
+        return out
+    ones, size = np.ones(n), max(16, (1 << 17) // width)  # rows written out for BLAS, in cache
+
+    def part(start: int, stop: int) -> None:
+        written = np.empty((size, width))
+        for s in range(start, stop, size):
+            e = min(s + size, stop)
+            _write_out(rows, ones, np.arange(s, e), written[: e - s])
+            np.matmul(written[: e - s], W, out=out[s:e])
+
+    run_blocks(part, n, max(size, _block(rows)))
     return out
 
 

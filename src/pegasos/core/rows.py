@@ -74,6 +74,11 @@ def row_dot(rows: Any, i: int, w: np.ndarray) -> float:
 
 
 @generic
+def row_products(rows: Any, i: int, W: np.ndarray, out: np.ndarray) -> None:
+    """out = x_i . W for all columns of W"""
+
+
+@generic
 def row_axpy(rows: Any, i: int, a: float, w: np.ndarray) -> None:
     """w += a x_i"""
 
@@ -171,6 +176,27 @@ def _(rows, i, w):
     if k < end:
         even += x[k] * w[j[k]]
     return even + odd
+
+
+@row_products.register(DenseRows)
+def _(rows, i, W, out):
+    x = rows.values[i]
+    for p in range(out.shape[0]):
+        out[p] = rows.bias * W[x.shape[0], p]
+    for k in range(x.shape[0]):
+        line = W[k]
+        for p in range(out.shape[0]):
+            out[p] += x[k] * line[p]
+
+
+@row_products.register(CsrRows)
+def _(rows, i, W, out):
+    for p in range(out.shape[0]):
+        out[p] = rows.bias * W[rows.width, p]
+    for k in range(rows.starts[i], rows.starts[i + 1]):
+        x, line = rows.values[k], W[rows.columns[k]]
+        for p in range(out.shape[0]):
+            out[p] += x * line[p]
 
 
 @row_axpy.register(DenseRows)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.matrix import products
+from pegasos.core.matrix import all_products, products
 from pegasos.model import stream as streams
 
 KINDS = ("LinearSVC", "LogisticRegression", "PegasosClassifier")
@@ -44,7 +44,9 @@ def weight_vectors(coef: np.ndarray, intercept: np.ndarray) -> list[np.ndarray]:
 
 def scores_of(weights: list[np.ndarray], rows: Any) -> np.ndarray:
     """Scores of rows with a virtual column of ones, a column per problem."""
-    return np.column_stack([products(rows, w) for w in weights])
+    if len(weights) == 1:
+        return products(rows, weights[0])[:, None]
+    return all_products(rows, np.column_stack(weights))
 
 
 def chosen(scores: np.ndarray) -> np.ndarray:
