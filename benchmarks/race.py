@@ -47,9 +47,9 @@ FULL = Plan(ALL, (0.1, 1.0, 10.0, 100.0), ("hinge", "squared_hinge", "logistic")
 
 def run(plan: Plan) -> None:
     with _workers((*OURS, *plan.rivals)) as (workers, missing):
-        rows = [row for name in plan.sets for row in _set(name, plan, workers, missing)]
-    rows = merged("race", rows, KEYS, order=ALL)
-    save("race", summary(rows), rows, tables(rows), pins(RIVALS))
+        for name in plan.sets:
+            rows = merged("race", _set(name, plan, workers, missing), KEYS, order=ALL)
+            save("race", summary(rows), rows, tables(rows), pins(RIVALS))
     draw(rows, HERE.parent / "docs" / "images" / "race.png")
     chosen = [row for row in rows if (row["loss"], row["C"], row["eps"]) == README]
     if {row["set"] for row in chosen} >= set(SHORT):

@@ -1,7 +1,7 @@
 """PegasosClassifier against SGDClassifier: an epoch, and the time to come within 1e-2.
 
-An epoch is the difference of fits of 25 and of 5 epochs over 20, with averaging in both, hinge loss,
-lam = 1/n, single examples. For the time to come within 1e-2 of the optimum (whole fits, the
+An epoch is the difference of fits of 25 and of 5 epochs over 20, with averaging in both, hinge
+loss, lam = 1/n, single examples. For the time to come within 1e-2 of the optimum (whole fits, the
 best intercept for the weights counted for both), PegasosClassifier has its defaults, and
 SGDClassifier the best of its learning rates.
 """

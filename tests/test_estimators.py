@@ -191,6 +191,17 @@ def test_unfinished_fit_warns_with_the_gap_and_an_action(pima):
     assert model.certificate_.relative_gap > 1e-3
 
 
+def test_an_interrupt_in_the_last_step_is_raised_too(three, monkeypatch):
+    from pegasos.estimators import one_vs_all
+
+    original = one_vs_all.side_by_side
+    monkeypatch.setattr(one_vs_all, "side_by_side", lambda *a: (original(*a)[0], True))
+    model = LinearSVC(n_threads=2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*three)
+    assert "interrupted" in model.stop_reason_ and model.coef_.shape[0] == 3
+
+
 def test_interrupt_leaves_a_usable_model_and_is_raised(three, monkeypatch):
     from pegasos.solvers.dual import Dual
 

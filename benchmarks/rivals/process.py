@@ -84,6 +84,8 @@ class Worker:
         return answer["seconds"], np.load(out)
 
     def _running(self) -> Any:
+        if self.process is not None and self.process.poll() is not None:  # died since
+            self.stop()
         if self.process is None:
             paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
             with open(self._log(), "w") as log:

@@ -84,18 +84,26 @@ def side_by_side(
 ) -> tuple[list[Any], bool]:
     """[work(item, halted) for item in items] on the allowed threads; whether Ctrl-C came.
 
-    From then on `halted()` is True, and work should soon return with what it has.
+    From then on `halted()` is True, and work should soon return with what it has. Where items are
+    fewer than threads, each may use several.
     """
     halt = threading.Event()
+    workers = min(allowed(), len(items))
+    share = allowed() // workers
     futures: list[Future[Any]] = []
-    with ThreadPoolExecutor(min(allowed(), len(items))) as pool:
+
+    def one(item: Any) -> Any:
+        _local.n = share
+        return work(item, halt.is_set)
+
+    with ThreadPoolExecutor(workers) as pool:
         try:
-            futures += [pool.submit(work, item, halt.is_set) for item in items]
+            futures += [pool.submit(one, item) for item in items]
             wait(futures, return_when=FIRST_EXCEPTION)
         except KeyboardInterrupt:
             halt.set()
             if not futures:  # it came while they were handed out
-                futures += [pool.submit(work, item, halt.is_set) for item in items]
+                futures += [pool.submit(one, item) for item in items]
             wait(futures)
         failed = any(future.done() and future.exception() for future in futures)
         interrupted = halt.is_set()

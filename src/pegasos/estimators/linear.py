@@ -76,7 +76,8 @@ class ExactClassifier(LinearClassifier):
     def path(self, X, y, Cs, sample_weight=None):
         """A model for each value of C, trained together: each row is read once for many of them.
 
-        Every model is certified to `tol` on its own; `lam` is not used.
+        Every model is certified to `tol` on its own; `lam` is not used, `max_time` is for all of
+        them, and Ctrl-C ends the path without models.
 
         Parameters
         ----------

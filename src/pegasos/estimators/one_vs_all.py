@@ -71,12 +71,14 @@ def solve(task: Task, tasks: FitTasks) -> list[Run]:
     """All problems of a fit. After Ctrl-C the rest are only certified as they start."""
     if allowed() == 1 or len(task.targets) == 1 or tasks.wanted or task.watch is not None:
         return _solve_in_order(task, tasks)
-    return solve_all([task])[0]
+    (runs,), interrupted = solve_all([task], time.perf_counter() + task.stop.max_seconds)
+    if interrupted:  # though each may have come to its own end in that moment
+        runs[-1] = replace(runs[-1], stop_reason="interrupted")
+    return runs
 
 
-def solve_all(fits: list[Task]) -> list[list[Run]]:
-    """The problems of several fits, side by side."""
-    deadline = time.perf_counter() + fits[0].stop.max_seconds
+def solve_all(fits: list[Task], deadline: float) -> tuple[list[list[Run]], bool]:
+    """The problems of several fits, side by side; whether Ctrl-C came."""
 
     def one(item: tuple[Task, int], halted: Callable[[], bool]) -> Run:
         task, k = item
@@ -87,9 +89,10 @@ def solve_all(fits: list[Task]) -> list[list[Run]]:
         run = _drive(driver, task, k)
         return replace(run, stop_reason="interrupted") if run.stop_reason == "callback" else run
 
-    runs, _ = side_by_side(one, [(task, k) for task in fits for k in range(len(task.targets))])
+    items = [(task, k) for task in fits for k in range(len(task.targets))]
+    runs, interrupted = side_by_side(one, items)
     found = iter(runs)
-    return [[next(found) for _ in task.targets] for task in fits]
+    return [[next(found) for _ in task.targets] for task in fits], interrupted
 
 
 def _solve_in_order(task: Task, tasks: FitTasks) -> list[Run]:

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from pegasos.core.matrix import sqnorms
 from pegasos.estimators import parameters as par
@@ -14,7 +13,7 @@ from pegasos.estimators.base import Data, LinearClassifier
 from pegasos.estimators.one_vs_all import Task, signs, solve_all
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.auto import descends
-from pegasos.solvers.lanes import Goal, Together, descend
+from pegasos.solvers.lanes import FEW, Goal, Together, descend
 
 SWEEPS = 200  # epochs together; what is slower goes on alone
 
@@ -24,14 +23,17 @@ def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[
     Cs = [par.positive("C", C) for C in np.ravel(Cs).tolist()]
     if not Cs:
         raise ValueError("Cs is empty: give at least one value of C")
-    models = [clone(estimator).set_params(C=C, lam=None) for C in Cs]
-    unit = clone(estimator).set_params(C=1.0, lam=None)
+    unit, *models = (_copy(estimator, C) for C in (1.0, *Cs))
     loss, stop = unit._loss(), unit._stop()
+    deadline = time.perf_counter() + stop.max_seconds
     with unit._at_work():
         data = unit._read(X, y, sample_weight)
         task = unit._task(data, loss, stop, None)
         fits = [task._replace(c=C * data.c) for C in Cs]
-        runs = solve_all(_swept(task, fits, np.array(Cs)))
+        fits = _swept(task, fits, np.array(Cs), deadline)
+        runs, interrupted = solve_all(fits, deadline)
+    if interrupted:
+        raise KeyboardInterrupt
     for model, fit, found in zip(models, fits, runs, strict=True):
         _hand_over(unit, model, fit, found, data)
     for model, found in zip(models, runs, strict=True):
@@ -39,26 +41,29 @@ def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[
     return models
 
 
-def _swept(task: Task, fits: list[Task], Cs: np.ndarray) -> list[Task]:
-    """The fits, with a start for those where descent is the method."""
-    free_to_choose = task.solver == "auto" and not task.stop.rules
+def _copy(estimator: LinearClassifier, C: float) -> Any:
+    """The same parameters themselves: a fitted centre must stay fitted."""
+    return type(estimator)(**estimator.get_params(deep=False)).set_params(C=C, lam=None)
+
+
+def _swept(task: Task, fits: list[Task], Cs: np.ndarray, deadline: float) -> list[Task]:
+    """The fits, with a start for those where descent is the method, if they are enough."""
+    limit = min(SWEEPS, task.stop.max_epochs - 1)
+    free_to_choose = task.solver == "auto" and not task.stop.rules and limit > 0
     chosen = [j for j, fit in enumerate(fits) if free_to_choose and _descends(fit)]
-    if len(chosen) < 2:
+    if len(chosen) <= 2 * FEW:
         return fits
-    goal = Goal(
-        max(task.stop.tol, 1e-4),
-        min(SWEEPS, task.stop.max_epochs),
-        time.perf_counter() + task.stop.max_seconds,
-    )
+    goal = Goal(max(task.stop.tol, 1e-4), limit, deadline)
     q, c = sqnorms(task.rows), task.c[:, None] * Cs[chosen]
-    starts, epochs = np.zeros((len(chosen), len(task.targets), len(q))), 0
+    starts = np.zeros((len(chosen), len(task.targets), len(q)), dtype=np.float32)
+    epochs = np.zeros(len(chosen), dtype=int)
     for k in range(len(task.targets)):
         together = Together(task.rows, signs(task, k), c, q, task.loss, task.centers[k], task.free)
         alpha, swept = descend(together, goal, task.seed)
-        starts[:, k], epochs = alpha / c.T, max(epochs, swept)
-    begun = dict(zip(chosen, starts, strict=True))
+        starts[:, k], epochs = alpha / c.T, np.maximum(epochs, swept)
+    begun = {j: (start, int(e)) for j, start, e in zip(chosen, starts, epochs, strict=True)}
     return [
-        fit._replace(starts=begun[j], swept=epochs) if j in begun else fit
+        fit._replace(starts=begun[j][0], swept=begun[j][1]) if j in begun else fit
         for j, fit in enumerate(fits)
     ]
 

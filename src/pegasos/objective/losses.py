@@ -199,7 +199,8 @@ def _(loss, a):
 
 @curvature.register(Logistic)
 def _(loss, z):
-    return _sigmoid(z) * _sigmoid(-z)
+    e = math.exp(-abs(z))
+    return e / ((1.0 + e) * (1.0 + e))
 
 
 @dual_step.register(Logistic)

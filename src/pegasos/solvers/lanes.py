@@ -69,21 +69,23 @@ class Goal(NamedTuple):
     few: int = FEW
 
 
-def descend(together: Together, goal: Goal, seed: int) -> tuple[np.ndarray, int]:
-    """alpha of shape (problems, rows), near the optimum, and the epochs of the slowest lane.
+def descend(together: Together, goal: Goal, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """alpha of shape (problems, rows), near the optimum, and the epochs of each problem.
 
     Groups of lanes are the same whatever the number of threads, and so is the result.
     """
     n_problems = together.c.shape[1]
-    parts = np.array_split(np.arange(n_problems), max(2, -(-n_problems // LANES)))
-    groups = [_Group(together, part, goal, seed) for part in parts if part.size]
+    least = 1 if n_problems < LANES // 2 else 2
+    parts = np.array_split(np.arange(n_problems), max(least, -(-n_problems // LANES)))
+    groups = [_Group(together, part, goal, seed) for part in parts]
     visits = _TICK * n_rows(together.rows) // max(1, n_entries(together.rows)) + 1
     busy = groups
     while busy and time.perf_counter() < goal.deadline:
         run_blocks(partial(_advance, busy, visits), len(busy), 1)
         busy = [group for group in busy if group.busy]
     alpha = [group.state.alpha[:, : group.size].T for group in groups]
-    return np.concatenate(alpha).astype(np.float64), max(group.epoch for group in groups)
+    epochs = [group.epochs[: group.size] for group in groups]
+    return np.concatenate(alpha).astype(np.float64), np.concatenate(epochs)
 
 
 def _advance(groups: list[_Group], visits: int, start: int, stop: int) -> None:
@@ -98,7 +100,7 @@ class _Group:
         self.size, self.goal, self.epoch = part.size, goal, 0
         self.problem, self.centers = _padded(together, part)
         n, L = self.problem.c.shape
-        self.running = np.arange(L) < part.size
+        self.running, self.epochs = np.arange(L) < part.size, np.zeros(L, dtype=int)
         self.members = ((self.problem.c > 0.0) @ (1 << np.arange(L))).astype(np.uint16)
         self.look_back = 10
         W, alpha = lines(len(self.centers)), lines(n)
@@ -137,6 +139,7 @@ class _Group:
         s.terms[:], s.losses[:] = 0.0, 0.0
         done = gap <= 0.5 * self.goal.tol * objective
         self.epoch, self.cursor = self.epoch + 1, 0
+        self.epochs[self.running] = self.epoch
         again = self.epoch >= self.look_back
         if again or np.any(done & self.running):
             self._choose_rows(done, again)

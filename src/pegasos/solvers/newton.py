@@ -215,12 +215,17 @@ def _responses(problem, alpha, q, scores):
     losses, conjugates = 0.0, 0.0
     for i in range(n):
         c, z = problem.c[i], problem.y[i] * scores[i]
+        cost = c * value(loss, z)
+        losses += cost
+        if q == 0.0:
+            a[i], h[i] = -c * slope(loss, z), c * curvature(loss, z)
+            conjugates -= a[i] * z + cost  # l(z) + l*(l'(z)) = z l'(z)
+            continue
         a[i] = dual_step(loss, alpha[i], z, q, c)
         bend = c * curvature(loss, z + q * (a[i] - alpha[i]))
         h[i] = bend / (1.0 + q * bend)
-        if q > 0.0 and bend == 0.0 and low * c < a[i] < high * c:  # at a kink
+        if bend == 0.0 and low * c < a[i] < high * c:  # at a kink
             h[i] = 1.0 / q
-        losses += c * value(loss, z)
         conjugates += c * conjugate(loss, a[i] / c)
     return a, h, losses, conjugates
 
@@ -232,5 +237,8 @@ def _pull(problem, alpha, q, scores, along, t):
     for i in range(scores.shape[0]):
         y = problem.y[i]
         z = y * (scores[i] + t * along[i])
-        total += y * along[i] * dual_step(problem.loss, alpha[i], z, q, problem.c[i])
+        if q == 0.0:
+            total -= y * along[i] * problem.c[i] * slope(problem.loss, z)
+        else:
+            total += y * along[i] * dual_step(problem.loss, alpha[i], z, q, problem.c[i])
     return total
