@@ -150,6 +150,13 @@ def test_table_figure_and_curves(tmp_path, ending):
     assert "the optimum lies between" in done.stdout
 
 
+def test_what_an_epoch_is_of_auto_depends_on_its_choice():
+    from pegasos.cli.compare import _remarks
+
+    steps, chosen = _remarks({"curves": {"dual": [], "newton": [], "auto": []}})
+    assert steps.startswith("An epoch of newton is a step") and "that it chooses" in chosen
+
+
 @pytest.mark.slow
 @pytest.mark.jit
 def test_lam_is_another_name_and_json_goes_to_the_output(tmp_path):

@@ -27,6 +27,7 @@ PAGES = [
     "index.md",
     "guide/linear.md",
     "guide/own-loss.md",
+    "guide/stochastic.md",
     "guide/from-perceptron-to-pegasos.md",
 ]
 GUIDE = ROOT / "docs" / PAGES[-1]
@@ -138,7 +139,8 @@ def test_the_page_shows_the_example_as_it_is():
 @pytest.mark.slow
 @pytest.mark.jit
 @pytest.mark.parametrize("page", PAGES)
-def test_the_code_of_a_page_runs(page):
+def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     path = ROOT / "docs" / page
     text = path.read_text("utf-8")
     names = {"__name__": "page"}

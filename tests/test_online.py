@@ -113,9 +113,86 @@ def test_a_refused_batch_leaves_the_model_as_it_was(fault):
 def test_balanced_weights_come_from_running_counts():
     X, y = spam(400)
     balanced = streamed(PegasosClassifier(class_weight="balanced"), X, y, 400, classes=[0, 1])
-    weights = 400 / (2 * np.bincount(y.astype(int)))[y.astype(int)]
+    weights = [(i + 1) / (2 * np.sum(y[: i + 1] == y[i])) for i in range(400)]
     plain = PegasosClassifier().partial_fit(X, y, classes=[0, 1], sample_weight=weights)
     assert np.allclose(balanced.coef_, plain.coef_)
+
+
+def test_balanced_weights_do_not_depend_on_batches():
+    X, y = spam(300)
+    kinds, weight = (y + (X[:, 0] > 0)).astype(int), np.random.default_rng(2).random(300)
+    models = []
+    for size in (1, 7, 300):
+        model = PegasosClassifier(class_weight="balanced", lam=1e-3)
+        for rows in (slice(at, at + size) for at in range(0, 300, size)):
+            model.partial_fit(X[rows], kinds[rows], [0, 1, 2], sample_weight=weight[rows])
+        models.append(model)
+    assert len({model.coef_.tobytes() for model in models}) == 1
+    assert len({model.progressive_ for model in models}) == 1
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.0, 1: 2.0, 2: 1.0}], ids=str)
+def test_rows_of_weight_0_are_not_there(class_weight):
+    X, y = spam(300)
+    kinds = (y + (X[:, 0] > 0)).astype(int)
+    weight = np.arange(300) % 3.0
+    there = weight > 0
+    if isinstance(class_weight, dict):
+        there &= kinds > 0
+    settings = {"class_weight": class_weight, "lam": 1e-3, "batch_size": 4}
+    model = PegasosClassifier(**settings)
+    model.partial_fit(X[:1], kinds[:1], [0, 1, 2], sample_weight=[0.0])
+    assert model.t_ == 0 and model.progressive_.rows == 0 and not model.coef_.any()
+    model.partial_fit(X, kinds, sample_weight=weight)
+    part = PegasosClassifier(**settings)
+    part.partial_fit(X[there], kinds[there], [0, 1, 2], sample_weight=weight[there])
+    assert np.array_equal(model.coef_, part.coef_) and model.t_ == part.t_
+    assert model.progressive_ == part.progressive_
+
+
+def test_the_offset_of_a_step_is_not_known_before_it():
+    """Labels that depend on nothing but the time: whoever sees them first is never wrong."""
+    X, _ = spam(400)
+    X, y = 1e-3 * X, np.repeat(np.arange(40) % 2, 10)
+    settings = {"batch_size": 10, "lam": 1.0}
+    whole, parts = (
+        streamed(PegasosClassifier.preset("pinball_pegasos", **settings), X, y, size)
+        for size in (400, 20)
+    )
+    assert whole.progressive_.errors >= 390 and whole.progressive_.loss > 1.5
+    assert parts.progressive_ == whole.progressive_ and np.array_equal(parts.coef_, whole.coef_)
+
+
+def test_the_residual_of_a_step_of_one_row_is_left_alone():
+    X, y = spam()
+    model = PegasosClassifier.preset("pinball_pegasos", lam=1e-2, projection=True, loss="hinge")
+    model.partial_fit(X[:100], y[:100], classes=[0, 1])
+    before = model.intercept_.copy()
+    streamed(model, X[100:], y[100:], 1)
+    assert model.intercept_ == before and model.t_ == 1 + len(y) - 100
+    assert model.progressive_.error_rate < 0.25 and model.score(X, y) > 0.8
+
+
+def test_fit_and_partial_fit_leave_nothing_of_each_other(tmp_path):
+    from pegasos import load_model, save_model
+
+    X, y = spam(300)
+    settings = {"lam": 1e-2, "tol": 0.5, "random_state": 0}
+    fitted = PegasosClassifier(**settings).fit(X, y)
+    streaming = PegasosClassifier(**settings).partial_fit(X, y)
+    facts = {"certificate_", "history_", "stop_reason_", "solver_", "n_iter_", "support_"}
+    assert facts <= set(vars(fitted)) and not facts & set(vars(streaming))
+    model = PegasosClassifier(**settings)
+    for _ in range(2):
+        model.fit(X, y)
+        assert set(vars(model)) == set(vars(fitted))
+        save_model(model, tmp_path / "m")
+        assert not hasattr(load_model(tmp_path / "m"), "t_")
+        model.partial_fit(X, y)
+        assert set(vars(model)) == set(vars(streaming)) and model.t_ == 300
+        assert np.array_equal(model.coef_, streaming.coef_)
+        save_model(model, tmp_path / "m")
+        assert not facts & set(vars(load_model(tmp_path / "m")))
 
 
 def test_a_stream_of_several_classes():

@@ -108,6 +108,46 @@ def test_another_end_returns_the_best_scoring_weights_too():
     assert np.array_equal(problem.y * calls[2], found.best.margins)
 
 
+def test_of_equal_scores_the_lowest_objective_is_returned_and_within_tol():
+    problem = random_problem(8, n=60, C=10.0)
+    rule = by_rows(problem, patience=1000, score=lambda y, f: 1.0)
+    found = run(Dual(), problem, Stop(tol=1e-3, rules=(rule,)), seed=7)
+    assert found.stop_reason == "gap" and found.certificate.relative_gap <= 1e-3
+    rule = by_rows(problem, patience=4, score=lambda y, f: 1.0)
+    waited = run(STEPS, problem, Stop(rules=(rule,), **LIMIT), seed=7)
+    assert (waited.stop_reason, waited.state.epoch) == ("validation", 5)
+
+
+def test_where_tol_ends_a_run_and_other_weights_score_best_it_is_validation_that_chose():
+    problem = random_problem(8, n=60, C=10.0)
+    calls: list[np.ndarray] = []
+    rule = by_rows(problem, patience=1000, score=rising_then_falling(calls))
+    stop = Stop(tol=1e-6, rules=(rule,))
+    driver = Driver(Dual(), problem, stop, 7)
+    *_, last = driver
+    found = driver.result()
+    assert last.certificate.relative_gap <= 1e-6 < found.certificate.relative_gap
+    assert found.stop_reason == last.stop == "validation"
+    assert np.array_equal(problem.y * calls[2], found.best.margins)
+    again = Driver(Dual(), problem, stop, 7)
+    again.restore(driver.snapshot())
+    assert [progress.stop for progress in again] == ["validation"]
+
+
+def test_a_score_that_is_no_number_is_the_lowest():
+    problem = random_problem(8, n=60, C=10.0)
+    calls: list[np.ndarray] = []
+
+    def score(y, f):
+        calls.append(f)
+        return [np.nan, 1.0, np.nan, 2.0, np.nan, np.nan, np.nan][len(calls) - 1]
+
+    rule = by_rows(problem, patience=3, score=score)
+    found = run(STEPS, problem, Stop(rules=(rule,), **LIMIT), seed=7)
+    assert (found.stop_reason, len(calls)) == ("validation", 7)
+    assert np.array_equal(problem.y * calls[3], found.best.margins)
+
+
 def test_a_run_that_goes_on_remembers_its_scores():
     problem = random_problem(9, n=60)
     stop = Stop(tol=0.0, max_epochs=30, rules=(by_rows(problem, patience=3),))

@@ -2,9 +2,11 @@
 
 import copy
 import json
+import os
 import pickle
 import random
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +16,9 @@ from kill import STREAM_BLOCK, STREAMS, kill_training, write_stream
 from test_commands import _hear_again, folder, invoke, started  # noqa: F401
 
 from pegasos import PegasosClassifier, load_model, load_svmlight, save_model
-from pegasos.cli import batches
+from pegasos.cli import batches, online
+from pegasos.cli.data import Reading
+from pegasos.cli.stop import Terminated
 from pegasos.data import container
 from pegasos.data.errors import DataError
 from pegasos.data.samples import load_sample
@@ -126,11 +130,11 @@ def test_any_damage_is_found(tmp_path):
     ("name", "change", "words"),
     [
         ("stream_v", lambda a: a[:, :-1], "stream: v: float64 of shape"),
-        ("stream_lengths", lambda a: a[:, :0], "stream: lengths"),
+        ("stream_counts", lambda a: a[:-1], "stream: counts"),
         ("stream_past", lambda a: a * np.nan, "not finite"),
         ("stream_steps", lambda a: a - 10**6, "a count below 0"),
         ("stream_tally", lambda a: a.astype(np.float64), "stream: tally"),
-        ("stream_rng", None, "expected arrays v, past"),
+        ("stream_scalars", None, "expected arrays v, past"),
     ],
 )
 def test_a_state_that_cannot_be_is_refused(name, change, words, tmp_path):
@@ -219,6 +223,26 @@ def test_weights_grow_up_to_a_limit(stream):
 
 
 @slow
+@pytest.mark.parametrize("name", ["s.svm", "s.pegasos", "s.csv", "s.parquet"])
+def test_the_number_of_features_is_kept_in_every_format(name, stream):
+    data, model = stream.with_name(name), stream.with_name("m")
+    args = ("train", "--online", data, "-m", model, "--classes", "0,1,2")
+    args += ("--label", "label") if name in ("s.csv", "s.parquet") else ()
+    invoke("convert", stream, data)
+    said = invoke(*args, "--features", "20", ok=False).stderr
+    assert "features, but --features is 20" in said or "above the limit of 20" in said
+    assert not model.exists()
+    invoke(*args, "--features", "57")
+    assert load_model(model).n_features_in_ == 57
+    if name in ("s.csv", "s.parquet"):
+        said = invoke(*args, "--features", "60", ok=False).stderr
+        assert f"{name}: 57 features, but --features is 60" in said
+    else:
+        invoke(*args, "--features", "60")
+        assert load_model(model).n_features_in_ == 60
+
+
+@slow
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -228,6 +252,7 @@ def test_weights_grow_up_to_a_limit(stream):
         (["--classes", "0,1"], "row 6: class 2 is none of 0, 1"),
         (["-C", "2"], "-C: not with --online"),
         (["--max-iter", "2"], "--max-iter: not with --online"),
+        (["--seed", "2"], "--seed: not with --online: a stream is seen once, in its order"),
         (["--lam", "-1"], "lam must be finite"),
     ],
 )
@@ -271,6 +296,96 @@ def test_what_was_learnt_before_a_bad_line_is_kept(stream):
     facts = learnt(stream, "--classes", "0,1,2", "--checkpoint", place, "--json")
     assert json.loads(facts.stdout.splitlines()[-1])["resumed"] > 3000
     assert stream.with_name("m").read_bytes() == whole and not place.exists()
+
+
+@slow
+@pytest.mark.parametrize("bad", ["1 x:2\n", "5 1:2\n"])
+def test_what_was_learnt_is_the_model_where_there_is_no_checkpoint(bad, stream):
+    lines = stream.read_text().splitlines(keepends=True)
+    stream.write_text("".join([*lines[:4000], bad, *lines[4000:]]))
+    done = learnt(stream, "--classes", "0,1,2", ok=False)
+    assert done.exit_code == 2 and "4001" in done.stderr.splitlines()[-1]
+    model = load_model(stream.with_name("m"))
+    assert f"the model of the first {model.progressive_.rows:,} rows is in" in done.stderr
+    assert 3000 < model.progressive_.rows <= 4000
+
+
+@pytest.fixture
+def learner(stream):
+    """A learner of a table, before its first row, with a checkpoint."""
+    table = stream.with_name("t.csv")
+    invoke("convert", stream, table)
+    reading, keeping = Reading(label="label"), (stream.with_name("c"), 0.0, None)
+    plan = online.Plan(str(table), stream.with_name("m"), reading, {}, "0,1,2", None, *keeping)
+    return online.Learner(plan, PegasosClassifier(lam=1e-3))
+
+
+@slow
+def test_names_of_features_outlive_a_resumption_without_new_rows(learner):
+    for batch in learner.source():
+        learner.learn(batch)
+    learner.save(learner.plan.checkpoint)
+    again = online.Learner(learner.plan, PegasosClassifier(lam=1e-3))
+    assert again.place.rows == 4601 and next(again.source(), None) is None
+    again.write(learner.plan.model)
+    assert len(load_model(learner.plan.model).feature_names_in_) == 57
+
+
+@slow
+def test_a_signal_amid_a_batch_does_not_part_the_model_from_its_place(learner, monkeypatch):
+    batch = next(learner.source())
+    learner.learn(batch.part(slice(100)))
+
+    def hit(self, *args, **more):
+        real(self, *args, **more)
+        raise Terminated(signal.SIGTERM)
+
+    real = PegasosClassifier.partial_fit
+    monkeypatch.setattr(PegasosClassifier, "partial_fit", hit)
+    with pytest.raises(Terminated):
+        learner.learn(batch.part(slice(100, None)))
+    learner.keep()
+    kept = load_model(learner.plan.checkpoint)
+    assert kept.progressive_.rows == learner.place.rows == 100
+
+
+@slow
+def test_a_signal_while_the_checkpoint_is_written_does_not_wait_for_rows(learner, monkeypatch):
+    first = next(learner.source())
+
+    def rows_that_never_come():
+        yield first
+        raise AssertionError("asked for more rows")
+
+    def signalled(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(learner, "source", rows_that_never_come)
+    monkeypatch.setattr(online.Learner, "save_if_due", signalled)
+    with online.ProgressLine() as line, pytest.raises(Terminated, match="goes on from there"):
+        online._learn(learner, line)
+    assert load_model(learner.plan.checkpoint).progressive_.rows == len(first.y)
+
+
+@slow
+def test_rows_of_a_pipe_do_not_wait_for_those_after_them(stream):
+    reader, writer = os.pipe()
+    found = []
+    source = batches.batches(f"/dev/fd/{reader}", Reading(), False)
+    thread = threading.Thread(target=lambda: [found.append(b) for b in source], daemon=True)
+    thread.start()
+    text = stream.read_bytes()
+    text = text[: text.index(b"\n", STREAM_BLOCK) + 1]
+    os.write(writer, text)
+    deadline = time.monotonic() + 60.0
+    while not found and time.monotonic() < deadline:
+        time.sleep(0.01)
+    in_time = len(found)
+    os.close(writer)
+    thread.join()
+    os.close(reader)
+    assert in_time == 1
+    assert sum(len(batch.y) for batch in found) == text.count(b"\n")
 
 
 @slow

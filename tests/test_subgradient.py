@@ -102,7 +102,23 @@ def test_steps_are_those_of_the_algorithm(method, kind):
     state = after(method, problem, 75)
     w, lengths = reference(problem, method, 75)
     assert np.allclose(method.candidate(problem, state)[1], w, rtol=1e-10, atol=1e-12)
-    assert np.allclose(state.vectors.lengths[:75], lengths, rtol=1e-6, atol=1e-7)
+    assert np.allclose(state.vectors.lengths[:75], lengths, rtol=1e-9, atol=1e-12)
+
+
+@every_method
+@pytest.mark.parametrize("tiny", [1e-6, 1e-10])
+def test_short_steps_of_a_long_w_are_measured(method, tiny):
+    """Where ||w||^2 before and after a step agree to sixteen digits."""
+    problem = random_problem(3, intercept="none" if method.offset == "none" else "free")
+
+    def schedule(t, lam):
+        return np.where(t <= 30, 1.0 / (lam * np.sqrt(t)), tiny)
+
+    method = replace(method, schedule=schedule)
+    _, lengths = reference(problem, method, 75)
+    found = after(method, problem, 75).vectors.lengths[30:75]
+    assert np.allclose(found, lengths[30:], rtol=1e-3, atol=0.0)
+    assert max(lengths[:30]) > 0.1 and max(found) < 1e3 * tiny
 
 
 @every_loss

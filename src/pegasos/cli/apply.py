@@ -51,7 +51,10 @@ def scored(
 def pieces(
     path: str, reading: Reading, labelled: bool, block: int | None = None
 ) -> Iterator[Piece]:
-    """Sparse rows of LIBSVM text (in blocks of so many bytes) or of the binary form."""
+    """Sparse rows of LIBSVM text or of the binary form.
+
+    In blocks of `block` bytes, if given; those of a pipe come as soon as they are there.
+    """
     if container.kind_of(path) is not None:
         yield from store.pieces(path)
         return
@@ -59,7 +62,8 @@ def pieces(
     duplicates = "sum" if reading.sum_duplicates else "error"
     dialect = dialect_of(dtype, reading.zero_based, reading.max_features, duplicates)
     with Text(path, block) as text:
-        yield from read_pieces(text, dialect._replace(labelled=labelled), dtype, reading.threads)
+        threads = reading.threads if block is None or text.is_file else 1
+        yield from read_pieces(text, dialect._replace(labelled=labelled), dtype, threads)
 
 
 def _from_table(

@@ -260,9 +260,11 @@ def _draw(output: Path, facts: dict[str, Any], result: Comparison) -> None:
 def _remarks(facts: dict[str, Any]) -> list[str]:
     """What a reader of the curves must know."""
     remarks = []
-    steps = [name for name in ("newton", "interior", "auto") if name in facts["curves"]]
+    steps = [name for name in ("newton", "interior") if name in facts["curves"]]
     if steps:
         remarks.append(f"An epoch of {', '.join(steps)} is a step, which costs more than a pass.")
+    if "auto" in facts["curves"]:
+        remarks.append("An epoch of auto is one of the solver that it chooses.")
     if "perceptron" in facts["curves"]:
         remarks.append(
             "The perceptron does not minimise this objective; it is only measured by it."

@@ -6,6 +6,7 @@ and what they were, so that the same command on the same stream skips them.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import time
@@ -75,14 +76,14 @@ def _learn(learner: Learner, line: ProgressLine) -> None:
             source = learner.source()
             while True:
                 signals.waiting = True
+                if signals.received is not None:  # it came during work
+                    raise Terminated(signals.received)
                 batch = next(source, None)
                 signals.waiting = False
                 if batch is None:
                     break
                 learner.learn(batch)
-                teller.tell(learner.estimator.progressive_)
-                if signals.received is not None:
-                    raise Terminated(signals.received)
+                teller.tell(learner.learnt.estimator.progressive_)
                 learner.save_if_due()
         except Terminated:
             signals.waiting = False
@@ -92,21 +93,30 @@ def _learn(learner: Learner, line: ProgressLine) -> None:
         except Exception:
             signals.waiting = False
             line.close()
-            if learner.plan.checkpoint is not None:
+            if learner.place.rows:
                 note(learner.keep())
             raise
     line.close()
 
 
+class Learnt(NamedTuple):
+    """A model, the place in the stream up to which it has learnt, the names of its features."""
+
+    estimator: Any
+    place: Place
+    names: list[str] | None
+
+
 class Learner:
-    """The model on its way through the stream."""
+    """The model on its way through the stream.
+
+    All that belongs together is replaced at once: whatever ends the work, what is kept fits.
+    """
 
     def __init__(self, plan: Plan, estimator: Any):
-        self.plan, self.estimator = plan, estimator
+        self.plan, self.learnt = plan, Learnt(estimator, Place(), None)
         self.name = name_of(plan.file)
         self.classes = None if plan.classes is None else named_classes(plan.classes, plan.file)
-        self.place = Place()
-        self.names: list[str] | None = None
         self._owner = self._settings()
         if plan.checkpoint is not None and plan.checkpoint.exists():
             self._resume(plan.checkpoint)
@@ -114,7 +124,7 @@ class Learner:
 
     def _settings(self) -> dict[str, Any]:
         """What shapes the run besides the rows."""
-        parameters = self.estimator.get_params(deep=False)
+        parameters = self.learnt.estimator.get_params(deep=False)
         shown = {name: repr(value) for name, value in parameters.items() if name != "n_threads"}
         reading = self.plan.reading._replace(threads=None, cache=False)
         return {
@@ -135,15 +145,24 @@ class Learner:
         if not all(type(number) is int for number in sums) or sums[0] < 1:
             raise DataError(f"{path}: stream: expected a number of rows and checksums")
         try:
-            self.estimator = from_model(model._replace(names=None))
+            estimator = from_model(model._replace(names=None))
         except ValueError as error:
             raise DataError(f"{path}: {error}") from None
-        self.place, self.classes = Place(sums[0], tuple(sums[1:])), self.estimator.classes_
+        self.learnt = Learnt(estimator, Place(sums[0], tuple(sums[1:])), model.names)
+        self.classes = estimator.classes_
+
+    @property
+    def place(self) -> Place:
+        return self.learnt.place
+
+    @property
+    def limit(self) -> int:
+        """The most columns."""
+        return self.plan.features or self.plan.reading.max_features or MAX_WIDTH
 
     def source(self) -> Iterator[Batch]:
         """The rows that are still to be learnt."""
-        limit = self.plan.features or self.plan.reading.max_features or MAX_WIDTH
-        reading = self.plan.reading._replace(max_features=limit)
+        reading = self.plan.reading._replace(max_features=self.limit)
         text = self.classes is not None and self.classes.dtype.kind == "U"
         return beyond(batches(self.plan.file, reading, text), self.place, self.name)
 
@@ -152,9 +171,9 @@ class Learner:
         if self.classes is None:
             self.classes = self._first_classes(batch.y)
         self._check_labels(batch.y)
-        X = self._fitting(batch.X)
-        self.estimator.partial_fit(X, batch.y, classes=self.classes)
-        self.place, self.names = self.place.after(batch), batch.names
+        place, estimator = self.place.after(batch), copy.copy(self.learnt.estimator)
+        estimator.partial_fit(self._fitting(batch.X, estimator), batch.y, classes=self.classes)
+        self.learnt = Learnt(estimator, place, batch.names)
 
     def _first_classes(self, y: np.ndarray) -> np.ndarray:
         labels = y if y.dtype.kind in "OU" else whole(y)
@@ -178,21 +197,29 @@ class Learner:
             shown = y[at] if text else whole(y[at : at + 1])[0]
             raise DataError(f"{where}: class {shown} is none of {listed} (--classes names all)")
 
-    def _fitting(self, X: Any) -> Any:
+    def _fitting(self, X: Any, estimator: Any) -> Any:
         """The rows as wide as the weights, which grow if need be."""
         assert self.classes is not None
-        begun = hasattr(self.estimator, "_stream")
-        width = self.estimator.n_features_in_ if begun else self.plan.features or 1
+        begun, found = hasattr(estimator, "_stream"), X.shape[1]
+        width = estimator.n_features_in_ if begun else self.plan.features or 1
+        self._check_features(found)
         if is_table(self.plan.file):
             return X
-        if X.shape[1] > width:
+        if found > width:
             problems = 1 if len(self.classes) == 2 else len(self.classes)
-            check_width(self.name, X.shape[1], 6 * problems, note)
-            width = X.shape[1]
-        if begun and width > self.estimator.n_features_in_:
-            self.estimator._widen(width)
+            check_width(self.name, found, 6 * problems, note)
+            width = found
+        if begun and width > estimator.n_features_in_:
+            estimator._widen(width)
         X.resize((X.shape[0], width))
         return X
+
+    def _check_features(self, found: int) -> None:
+        """Refuse too many columns, and of a table, which shows all, any other number."""
+        fixed = self.plan.features if is_table(self.plan.file) else None
+        if found > self.limit or found != (fixed or found):
+            option = "--features" if self.plan.features else "--max-features"
+            raise DataError(f"{self.name}: {found} features, but {option} is {self.limit}")
 
     def save_if_due(self) -> None:
         """Write the checkpoint if it is time, or after so many rows."""
@@ -209,8 +236,8 @@ class Learner:
 
     def write(self, path: Path, more: dict[str, Any] | None = None) -> None:
         """The model as it is."""
-        model = to_model(self.estimator, self.plan.kept | (more or {}))
-        model_file.save(path, model._replace(names=self.names))
+        model = to_model(self.learnt.estimator, self.plan.kept | (more or {}))
+        model_file.save(path, model._replace(names=self.learnt.names))
 
     def keep(self) -> str:
         """Before the end of the stream: keep what was learnt, and say where."""
@@ -267,7 +294,8 @@ class Teller:
 
 
 def _facts(learner: Learner, seconds: float) -> dict[str, Any]:
-    met, estimator = learner.estimator.progressive_, learner.estimator
+    estimator = learner.learnt.estimator
+    met = estimator.progressive_
     return {
         "data": learner.plan.file,
         "model": os.fspath(learner.plan.model),

@@ -12,7 +12,7 @@ from pegasos.cli import options as opt
 from pegasos.cli.data import Reading, check_outputs, kept_of
 
 _STOP, _STREAM = "Stopping", "Streams"
-NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "center")
+NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "center", "seed")
 ONLY_ONLINE = ("classes", "features", "checkpoint_rows")
 
 
@@ -151,7 +151,7 @@ def train(
         label, header, bool(zero_based), float64, sum_duplicates, max_features, cache, threads
     )
     settings: dict[str, Any] = {"lam": lam, "intercept": intercept.value, "n_threads": threads}
-    settings |= {"random_state": seed, "class_weight": "balanced" if balanced else None}
+    settings["class_weight"] = "balanced" if balanced else None
     if online:
         from pegasos.cli.online import Plan, train_online
 
@@ -161,7 +161,7 @@ def train(
         train_online(plan, _online_estimator(settings), json_)
         return
     settings |= {"C": C, "tol": tol, "max_time": max_time, "max_iter": max_iter}
-    settings["solver"] = solver.value
+    settings |= {"solver": solver.value, "random_state": seed}
     estimator = _estimator(loss or Loss.squared_hinge, tau, center, settings)
     from pegasos.cli.fitting import Outputs, report, trained
 
@@ -176,7 +176,9 @@ def _refuse(context: typer.Context, names: tuple[str, ...], online: bool) -> Non
         if source is not None and source.name == "COMMANDLINE":
             option = "-C" if name == "C" else "--" + name.replace("_", "-")
             why = (
-                "a stream is seen once, and weighs losses by --lam" if online else "needs --online"
+                "a stream is seen once, in its order, and weighs losses by --lam"
+                if online
+                else "needs --online"
             )
             raise ValueError(f"{option}: {'not with --online: ' if online else ''}{why}")
 

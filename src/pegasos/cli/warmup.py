@@ -26,8 +26,8 @@ def warmup() -> None:
     """Compile the common loops and keep them on disk.
 
     Arrays and CSR matrices, float32 and float64; hinge, squared hinge and logistic loss; all
-    solvers; the reader of LIBSVM text. Without this the first fit of each kind takes some
-    seconds longer.
+    solvers; Pegasos with hinge loss on float32 CSR; the reader of LIBSVM text. Without this the
+    first fit of each kind takes some seconds longer.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -50,6 +50,8 @@ def warmup() -> None:
             progress.update(bar, description=f"{loss} on a {dtype} {storage}")
             _fit(storage, dtype, loss)
             progress.advance(bar)
+        progress.update(bar, description="streams")
+        _learn()
         progress.update(bar, description="readers")
         _read()
         progress.update(bar, description="compiled")
@@ -76,6 +78,15 @@ def _fit(storage: str, dtype: str, loss: str) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model.fit(X, y).predict(X)
+
+
+def _learn() -> None:
+    """Pegasos, in epochs and from a stream."""
+    from pegasos import PegasosClassifier
+
+    for X, y in _tiny("CSR matrix", "float32"):
+        model = PegasosClassifier(lam=0.1, tol=1.0).fit(X, y)
+        model.partial_fit(X, y).predict(X)
 
 
 def _read() -> None:

@@ -53,7 +53,13 @@ def _blas() -> Any:
 
 
 def in_order(items: Iterable[Any], work: Callable[[Any], Any], workers: int) -> Iterator[Any]:
-    """Pairs (item, work(item)) in the order of the items, worked on by threads, a few ahead."""
+    """Pairs (item, work(item)) in the order of the items, worked on by threads, a few ahead.
+
+    One worker is this thread: it gives each pair before it asks for another item.
+    """
+    if workers == 1:
+        yield from ((item, work(item)) for item in items)
+        return
     queue: deque[tuple[Any, Future[Any]]] = deque()
 
     def first() -> tuple[Any, Any]:

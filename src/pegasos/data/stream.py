@@ -96,6 +96,11 @@ class Text:
                 return opener(self._raw, "rb")  # type: ignore[operator]
         return self._raw
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is all there: what comes through a pipe may let one wait."""
+        return self._before is not None
+
     def progress(self) -> tuple[int, int]:
         """Bytes of the file (as stored) read so far, and its size; (0, 0) for a pipe."""
         if self._before is None:

@@ -42,6 +42,12 @@ ACTIONS = {
 }
 
 
+OF_A_FIT = (  # what `fit` leaves besides the weights
+    *("certificate_", "history_", "stop_reason_", "solver_"),
+    *("n_iter_", "support_", "dual_coef_", "_dual_share"),
+)
+
+
 class Data(NamedTuple):
     """Rows, the number of the class and c_i of each, and which rows of X they are."""
 

@@ -11,14 +11,17 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators import streams
-from pegasos.estimators.base import LinearClassifier
+from pegasos.estimators.base import OF_A_FIT, LinearClassifier
+from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.streams import Progressive, Stream
 from pegasos.objective.losses import Logistic, Perceptron
 from pegasos.objective.problem import make_problem
+from pegasos.solvers.driver import Run
 from pegasos.solvers.schedules import Constant, InverseRoot, pegasos_steps
 from pegasos.solvers.subgradient import SAMPLINGS, Subgradient
 
 LOSSES = {**par.LOSSES, "logistic": Logistic, "perceptron": Perceptron}
+OF_A_STREAM = ("_stream", "t_", "progressive_")
 STREAM_LAM = 1e-4  # of partial_fit, where the number of rows behind C is not known
 PRESETS: dict[str, dict[str, Any]] = {
     "pegasos": {},
@@ -72,7 +75,8 @@ class PegasosClassifier(LinearClassifier):
     offset : {"damped", "steps", "residual"}, default="damped"
         How a free intercept is found: by the steps of w, at most 1/sqrt(t) long, since no penalty
         calls it back from a first step of 1/lam; by these steps as they are; or as the mean of
-        y - w.x over the rows of a step (Algorithm 1 of the pinball paper; two rows or more).
+        y - w.x over the rows of a step (Algorithm 1 of the pinball paper; a step of one row leaves
+        it as it is).
     stop : rule of `pegasos.stopping` or a list of them, default=None
         Other ends of `fit` besides tol: Window, Displacement, Validation.
     tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
@@ -81,7 +85,7 @@ class PegasosClassifier(LinearClassifier):
 
     Attributes
     ----------
-    As of `LinearSVC`; after `partial_fit` also
+    As of `LinearSVC`; after `partial_fit`, which proves nothing, in place of what is of a fit
     t_ : int
         Steps taken.
     progressive_ : Progressive(rows, errors, loss)
@@ -166,7 +170,7 @@ class PegasosClassifier(LinearClassifier):
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn from some rows of a stream: one pass over them.
 
-        Rows that are refused leave the model as it was.
+        Rows that are refused leave the model as it was. After `fit` a new stream begins.
 
         Parameters
         ----------
@@ -175,6 +179,7 @@ class PegasosClassifier(LinearClassifier):
         classes : array, default=None
             All classes of the stream, at the first call (default: those of y).
         sample_weight : array of shape (n_samples,), default=None
+            Rows of weight 0 are not there.
 
         Returns
         -------
@@ -185,17 +190,21 @@ class PegasosClassifier(LinearClassifier):
         solver, loss = replace(self._solver(), lam=lam), self._loss()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=small_dtype(X), reset=first)
         all_classes = self._stream_classes(y, classes, first)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        checks = {"ensure_non_negative": True, "allow_all_zero_weights": True}
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, **checks)
         label = np.searchsorted(all_classes, y)
+        stream = streams.begin(len(all_classes), X.shape[1]) if first else self._stream
+        factors, counts = self._class_factors(stream.counts, label, weight, all_classes)
+        c = weight * factors
+        kept = np.flatnonzero(c > 0.0)
+        if kept.size < c.size:
+            X, label, c = X[kept], label[kept], c[kept]
         bias, free = self._bias()
         rows = as_rows(X, bias)
-        stream = self._begin(len(all_classes), X.shape[1]) if first else self._stream
-        counts = stream.counts + np.bincount(label, weight, minlength=len(all_classes))
-        c = weight * self._class_factors(counts, all_classes)[label]
         states, scores = list(stream.states), []
-        for k in range(len(states) if np.any(c > 0.0) else 0):
+        for k in range(len(states) if kept.size else 0):
             y_k = np.where(label == (1 if len(all_classes) == 2 else k), 1.0, -1.0)
-            problem = make_problem(rows, y_k, np.maximum(c, 1e-300), loss, None, free)
+            problem = make_problem(rows, y_k, c, loss, None, free)
             states[k], before = solver.on_stream(problem, states[k])
             scores.append(before)
         self.classes_ = all_classes
@@ -205,8 +214,17 @@ class PegasosClassifier(LinearClassifier):
         return self
 
     def _carry(self, stream: Stream) -> None:
-        """Have learnt all this."""
+        """Have learnt all this, and nothing by `fit`."""
+        self._forget(OF_A_FIT)
         self._stream, self.t_, self.progressive_ = stream, stream.states[0].t, stream.progressive
+
+    def _record(self, task: Task, runs: list[Run], kept: np.ndarray) -> None:
+        self._forget(OF_A_STREAM)
+        super()._record(task, runs, kept)
+
+    def _forget(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            self.__dict__.pop(name, None)
 
     def _widen(self, n_features: int) -> None:
         """Have room for more columns, which were empty so far."""
@@ -228,20 +246,18 @@ class PegasosClassifier(LinearClassifier):
             raise ValueError(f"class {unknown[0]!r} was not among the classes {known!r}")
         return known
 
-    def _begin(self, n_classes: int, n_features: int) -> Stream:
-        from sklearn.utils import check_random_state
-
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        problems = 1 if n_classes == 2 else n_classes
-        return streams.begin(problems, n_classes, n_features, seed)
-
-    def _class_factors(self, counts: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    def _class_factors(
+        self, counts: np.ndarray, label: np.ndarray, weight: np.ndarray, classes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The class weight of each row, and the counts after them all."""
+        balanced, counts = streams.balanced(counts, label, weight)
         if self.class_weight is None:
-            return np.ones(len(classes))
+            return np.ones(len(label)), counts
         if isinstance(self.class_weight, str):
             par.one_of("class_weight", self.class_weight, ("balanced",))
-            return counts.sum() / (len(counts) * np.maximum(counts, 1.0))
-        return np.array([float(self.class_weight.get(k, 1.0)) for k in classes.tolist()])
+            return balanced, counts
+        given = [float(self.class_weight.get(k, 1.0)) for k in classes.tolist()]
+        return np.array(given)[label], counts
 
     def _loss(self) -> Any:
         if isinstance(self.loss, str):

@@ -23,7 +23,8 @@ class Progressive(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """A state per problem, the weight seen of each class, rows learnt, and errors before that."""
+    """A state per problem, the weight seen of each class and of all, rows learnt, and errors
+    before that."""
 
     states: list[SubgradientState]
     counts: np.ndarray
@@ -37,10 +38,30 @@ class Stream(NamedTuple):
         return Progressive(self.rows, self.errors, total / max(1, self.rows * len(self.states)))
 
 
-def begin(n_problems: int, n_classes: int, n_features: int, seed: int) -> Stream:
+def begin(n_classes: int, n_features: int) -> Stream:
     """Before the first row."""
-    states = [empty_state(n_features + 1, seed) for _ in range(n_problems)]
-    return Stream(states, np.zeros(n_classes))
+    n_problems = 1 if n_classes == 2 else n_classes
+    states = [empty_state(n_features + 1, 0) for _ in range(n_problems)]
+    return Stream(states, np.zeros(n_classes + 1))
+
+
+def balanced(
+    counts: np.ndarray, label: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each row, weight of all / (classes * weight of its class), both with the rows up to it;
+    the counts after the last.
+
+    Sums run row by row, so that it makes no difference where a batch begins.
+    """
+    counts, own = counts.copy(), np.zeros(len(label))
+    every = np.cumsum(np.append(counts[-1], weight))
+    counts[-1] = every[-1]
+    for k in np.unique(label):
+        rows = np.flatnonzero(label == k)
+        seen = np.cumsum(np.append(counts[k], weight[rows]))
+        own[rows], counts[k] = seen[1:], seen[-1]
+    share = (len(counts) - 1) * own
+    return np.divide(every[1:], share, out=np.zeros(len(label)), where=share > 0.0), counts
 
 
 def after(stream: Stream, scores: list[np.ndarray], label: np.ndarray) -> Stream:
@@ -89,4 +110,4 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> Stream:
     return Stream(states, arrays["counts"].copy(), *arrays["tally"].tolist())
 
 
-_KEPT = ("v", "past", "lengths", "rng")
+_KEPT = ("v", "past")

@@ -116,9 +116,10 @@ class Driver:
             self._certify()
 
     def __iter__(self) -> Iterator[Progress]:
-        if self.best is not None and self.best.certificate.relative_gap <= self.stop.tol:
-            self.stop_reason = "gap"
-            self.history.append(self._progress("gap", self.best.certificate))
+        solved = self._solved()
+        if self.best is not None and solved is not None:
+            self.stop_reason = solved
+            self.history.append(self._progress(solved, self.best.certificate))
             yield self.history[-1]
         while self.stop_reason == "running":
             try:
@@ -170,8 +171,17 @@ class Driver:
                     raise
                 self.stop_reason = "interrupted"
         assert self.best is not None
-        best = best_scoring(self.scored, self.best) if self.scored else self.best
-        return Run(best, self.history, self.stop_reason, self.state)
+        return Run(self._answer(self.best), self.history, self.stop_reason, self.state)
+
+    def _answer(self, best: Evaluation) -> Evaluation:
+        return best_scoring(self.scored, best) if self.scored else best
+
+    def _solved(self) -> str | None:
+        """What ends a run that has reached tol: the gap, unless another w scores better."""
+        if self.best is None or not self.best.certificate.relative_gap <= self.stop.tol:
+            return None
+        proven = self._answer(self.best).certificate.relative_gap <= self.stop.tol
+        return "gap" if proven else Validation.reason
 
     def _advance(self) -> Progress:
         self.state = self.solver.step(self.problem, self.state)
@@ -180,17 +190,13 @@ class Driver:
         rule = held(self.stop.rules, self.state)
         due = out_of_time or out_of_epochs or rule is not None or self._due()
         certificate = self._certify() if due else None
-        reason = None
-        if certificate is not None and certificate.relative_gap <= self.stop.tol:
-            reason = "gap"
-        elif self.state.exhausted:
+        reason = self._solved()
+        if reason is None and self.state.exhausted:
             reason = "stalled"
-        elif rule is not None or self._scored_enough():
+        elif reason is None and (rule is not None or self._scored_enough()):
             reason = rule or Validation.reason
-        elif out_of_time:
-            reason = "max_time"
-        elif out_of_epochs:
-            reason = "max_iter"
+        elif reason is None and (out_of_time or out_of_epochs):
+            reason = "max_time" if out_of_time else "max_iter"
         progress = self._progress(reason, certificate)
         asked = self.callback is not None and self.callback(progress)
         return progress._replace(stop="callback") if asked and reason is None else progress

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.core.rng import stream
-from pegasos.solvers.stops import LONGEST
 
 NONE = np.zeros(0)
 
@@ -62,7 +61,6 @@ class SubgradientState(NamedTuple):
 def empty_state(d: int, seed: int) -> SubgradientState:
     """The state before the first row, for weights of length d."""
     rows = (NONE, NONE, NONE, np.arange(0))
-    lengths = np.full(LONGEST, np.inf)
-    vectors = Vectors(np.zeros(d), np.zeros(d), *rows, stream(seed), lengths)
+    vectors = Vectors(np.zeros(d), np.zeros(d), *rows, stream(seed), np.full(1, np.inf))
     scalars = Scalars(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     return SubgradientState(vectors, scalars, NONE, 0, 0, np.inf, np.inf, 0, False)

@@ -25,7 +25,7 @@ LONGEST = 1024  # steps whose lengths are kept
 
 
 @helper
-def settled(lengths: np.ndarray, t: int, steps: int, limit: float) -> bool:
+def at_rest(lengths: np.ndarray, t: int, steps: int, limit: float) -> bool:
     """Whether the last of t steps are together at most `limit` long; `lengths` is a ring."""
     total = 0.0
     for s in range(steps):
@@ -38,7 +38,7 @@ def quiet(lengths: np.ndarray, t: int, limits: np.ndarray) -> bool:
     """Whether after t steps one of the limits holds, given as rows of (steps, limit)."""
     for r in range(limits.shape[0]):
         steps, limit = np.int64(limits[r, 0]), limits[r, 1]
-        if lengths[(t - 1) % lengths.shape[0]] <= limit and settled(lengths, t, steps, limit):
+        if lengths[(t - 1) % lengths.shape[0]] <= limit and at_rest(lengths, t, steps, limit):
             return True
     return False
 
@@ -106,17 +106,19 @@ class Validation:
         return replace(self, y=np.where(self.y == target, 1.0, -1.0))
 
     def score_of(self, w: np.ndarray) -> float:
+        """The score of w; one that is no number is the lowest."""
         f = products(self.X, w)
-        if self.score is None:
-            return float(np.mean((f > 0.0) == (self.y > 0.0)))
-        return float(self.score(self.y, f))
+        right = (f > 0.0) == (self.y > 0.0)
+        score = float(np.mean(right) if self.score is None else self.score(self.y, f))
+        return -np.inf if np.isnan(score) else score
 
 
 RULES = (Window, Displacement, Validation)
 
 
 class Scored(NamedTuple):
-    """The best-scoring point so far, its score, and how many evaluations brought no better one."""
+    """The best-scoring point so far, of equals that of the lowest objective; its score, and how
+    many evaluations brought no better one."""
 
     point: Evaluation
     score: float
@@ -143,7 +145,7 @@ def held(rules: tuple[Any, ...], state: Any) -> str | None:
     """The name of a rule about steps that holds after the last one."""
     for rule in rules:
         looks = hasattr(rule, "quiet")
-        if looks and settled(state.vectors.lengths, state.t, *rule.quiet):
+        if looks and at_rest(state.vectors.lengths, state.t, *rule.quiet):
             return rule.reason
     return None
 
@@ -153,7 +155,9 @@ def judged(rule: Validation, seen: Evaluation, before: Scored | None) -> Scored:
     score = rule.score_of(seen.w)
     if before is None or score > before.score:
         return Scored(seen, score, 0)
-    return before._replace(waited=before.waited + 1)
+    lower = seen.certificate.primal <= before.point.certificate.primal
+    point = seen if score == before.score and lower else before.point
+    return Scored(point, before.score, before.waited + 1)
 
 
 def best_scoring(scored: Scored, best: Evaluation) -> Evaluation:

@@ -6,6 +6,7 @@ Update:    w <- w - eta_t (lam (w - w0) + (1/k) sum_{i in A_t} r_i l'(z_i) y_i x
            then onto the ball ||w - w0|| <= radius, if asked
 Offset:    free: b <- b - eta_t (1/k) sum r_i l'(z_i) y_i; damped: min(eta_t, 1/sqrt(t)) for eta_t,
            since no penalty calls b back from a first step of 1/lam; residual: b = mean of y - w.x
+           over the rows of a step (of one row it stays: it would make the margin 1 whatever w is)
 Steps:     eta_t from a schedule: 1/(lam t) (Pegasos), constant, eta0/sqrt(t), or the user's
 Average:   sum_t rho_t w_t / sum_t rho_t, rho_t = t^p from some step on
 Dual:      each step adds rows to w, so w = w0 + sum alpha_i y_i x_i for an alpha that is kept on
@@ -41,7 +42,7 @@ from pegasos.objective.losses import Pinball, conjugate, domain, slope, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.iterate import NONE, Scalars, SubgradientState, empty_state
 from pegasos.solvers.schedules import pegasos_steps
-from pegasos.solvers.stops import quiet
+from pegasos.solvers.stops import LONGEST, quiet
 
 SAMPLINGS = ("replacement", "permuted", "order")
 OFFSETS = ("none", "free", "residual", "damped")
@@ -89,7 +90,8 @@ class Subgradient:
         base = products(problem.rows, problem.center) if problem.center.any() else np.zeros(n)
         state = _at(empty_state(problem.center.size, seed), base)
         rows = {"past": np.zeros(0), "alpha": np.zeros(n), "alpha_past": np.zeros(n)}
-        return state._replace(vectors=state.vectors._replace(**rows))
+        lengths = np.full(LONGEST, np.inf)
+        return state._replace(vectors=state.vectors._replace(**rows, lengths=lengths))
 
     def step(self, problem: Problem, state: SubgradientState) -> SubgradientState:
         """An epoch, or a slice of one."""
@@ -104,11 +106,7 @@ class Subgradient:
     def advance(self, problem: Problem, state: SubgradientState, count: int) -> SubgradientState:
         """`count` steps, within the epoch; fewer where they fall quiet."""
         problem, rule = self._without_column(problem), self.rule(problem)
-        t = np.arange(state.t + 1, state.t + count + 1, dtype=np.float64)
-        etas = np.asarray(self.schedule(t, self._lam(problem)), dtype=np.float64)
-        rhos = np.zeros(count) if self.power is None else t**self.power
-        if self.tail:
-            rhos[2.0 * t * rule.k < self.epochs * n_rows(problem.rows)] = 0.0
+        etas, rhos = self._paces(problem, state.t, count)
         limits = np.array(self.quiet, dtype=np.float64).reshape(-1, 2)
         taken, *sums = _steps(problem, rule, state, etas, rhos, limits)
         state = state._replace(
@@ -128,15 +126,23 @@ class Subgradient:
         state = state._replace(
             vectors=old._replace(**{k: v.copy() for k, v in old._asdict().items()})
         )
-        rule = replace(self, sampling="order", tail=False).rule(problem)
+        method = replace(self, sampling="order", tail=False)
+        rule, problem, never = method.rule(problem), self._without_column(problem), np.empty((0, 2))
         state = _at(state, np.zeros(n), scores=np.zeros(n))
-        t = np.arange(state.t + 1, state.t + -(-n // rule.k) + 1, dtype=np.float64)
-        etas = np.asarray(self.schedule(t, rule.lam or 1.0), dtype=np.float64)
-        rhos = np.zeros(len(t)) if self.power is None else t**self.power
-        problem, never = self._without_column(problem), np.empty((0, 2))
+        etas, rhos = method._paces(problem, state.t, -(-n // rule.k))
         taken, *sums = _steps(problem, rule, state, etas, rhos, never)
         state = state._replace(scalars=Scalars(*sums), t=state.t + taken)
         return _at(state, np.zeros(0)), state.vectors.scores
+
+    def _paces(self, problem: Problem, t: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """eta and rho of `count` steps after the first t."""
+        n = n_rows(problem.rows)
+        ts = np.arange(t + 1, t + count + 1, dtype=np.float64)
+        etas = np.asarray(self.schedule(ts, self._lam(problem)), dtype=np.float64)
+        rhos = np.zeros(count) if self.power is None else ts**self.power
+        if self.tail:
+            rhos[2.0 * ts * min(self.batch or n, n) < self.epochs * n] = 0.0
+        return etas, rhos
 
     def point(self, state: SubgradientState, past: np.ndarray, bias: float) -> np.ndarray:
         """The averaged w if there is one, else the last; b in the virtual column."""
@@ -222,45 +228,42 @@ def _steps(problem, rule, state, etas, rhos, limits):
         first = _draw(order, x.rng, rule, state.cursor + m * k, n)
         size = min(k, n - first)
         if rule.sampling != 0 and first + size + _AHEAD < n:
-            ahead = order[first + size + _AHEAD]
-            row_prefetch(rows, ahead)
-            prefetch(y, ahead)
-            prefetch(c, ahead)
-            prefetch(base, ahead)
-            if kept:
-                prefetch(alpha, ahead)
-                prefetch(alpha_past, ahead)
-        residual = 0.0
+            _prefetch(rows, y, c, base, alpha, alpha_past, order[first + size + _AHEAD])
+        residual, met = 0.0, b
         for r in range(size):
             i = order[first + r]
             dots[r] = scale * row_dot(rows, i, v)
             residual += y[i] - base[i] - dots[r]
-        if rule.offset == 2:
+        if rule.offset == 2 and size > 1:
             b = residual / size
         for r in range(size):
             i = order[first + r]
-            score = base[i] + dots[r] + b
-            z = y[i] * score
+            f = base[i] + dots[r]
+            z = y[i] * (f + b)
+            slopes[r] = slope(loss, z)
+            if not kept:
+                x.scores[i] = f + met
+                z = y[i] * x.scores[i]
             cost = c[i] * value(loss, z)
             losses += cost
             if kept:
                 a = min(max(scale * alpha[i], low * c[i]), high * c[i])
                 terms += cost + c[i] * conjugate(loss, a / c[i]) + a * z
-            else:
-                x.scores[i] = score
-            slopes[r] = slope(loss, z)
-        shrink = 1.0 - eta * rule.lam
+        fall, shrink = eta * rule.lam, 1.0 - eta * rule.lam
         scale *= shrink
         if not 1e-100 < abs(scale) < 1e100 or held > 1e4 * mass * abs(scale):
             sqnorm *= _fold(x, scale, held) ** 2
             scale, held = 1.0, 0.0
-        across, pull = shrink * before, 0.0
+        along, push, pull = 0.0, 0.0, 0.0
         for r in range(size):
             i = order[first + r]
             step = -eta * share * c[i] * slopes[r] * y[i]
             if step != 0.0:
-                gain = step / scale
-                dot = shrink * dots[r] / scale if size == 1 else row_dot(rows, i, v)
+                gain, inner, overlap = step / scale, shrink * dots[r], 0.0
+                dot = inner / scale
+                if size > 1:
+                    dot = row_dot(rows, i, v)
+                    overlap = scale * dot - inner
                 sqnorm += gain * (2.0 * dot + gain * q[i])
                 row_axpy(rows, i, gain, v)
                 if kept:
@@ -268,18 +271,22 @@ def _steps(problem, rule, state, etas, rhos, limits):
                     alpha_past[i] -= held * gain * y[i]
                 elif held != 0.0:
                     row_axpy(rows, i, -held * gain, past)
-                across += step * dots[r]
+                along += step * dots[r]
+                push += step * (2.0 * overlap + step * q[i])
                 pull += step
         if rule.offset == 1:
             b += pull
         elif rule.offset == 3 and pull != 0.0:
             b += pull * min(1.0, 1.0 / (eta * np.sqrt(state.t + m + 1.0)))
+        move = _squared_length(fall, before, along, push)
         after = scale * scale * max(0.0, sqnorm)
         if after > rule.radius**2:
             shorter = rule.radius / np.sqrt(after)
-            scale, across, after = scale * shorter, across * shorter, rule.radius**2
-        length = np.sqrt(max(0.0, before + after - 2.0 * across))
-        x.lengths[(state.t + m) % x.lengths.shape[0]] = length
+            cut = (after - rule.radius**2) / (after + rule.radius * np.sqrt(after))
+            along = shorter * (along - fall * before)
+            move = _squared_length(cut, before, along, shorter * shorter * move)
+            scale *= shorter
+        x.lengths[(state.t + m) % x.lengths.shape[0]] = np.sqrt(move)
         held += rhos[m] * scale
         mass += rhos[m]
         b_sum += rhos[m] * b
@@ -287,6 +294,24 @@ def _steps(problem, rule, state, etas, rhos, limits):
         if limits.shape[0] > 0 and quiet(x.lengths, state.t + taken, limits):
             break
     return taken, scale, sqnorm, b, held, mass, b_sum, terms, losses
+
+
+@helper
+def _prefetch(rows, y, c, base, alpha, alpha_past, i):
+    """Have what belongs to row i at hand soon."""
+    row_prefetch(rows, i)
+    prefetch(y, i)
+    prefetch(c, i)
+    prefetch(base, i)
+    if alpha.shape[0] > 0:
+        prefetch(alpha, i)
+        prefetch(alpha_past, i)
+
+
+@helper
+def _squared_length(part, before, along, push):
+    """||s - part u||^2 from ||u||^2, u.s and ||s||^2: short moves of a long u do not cancel."""
+    return max(0.0, part * (part * before - 2.0 * along) + push)
 
 
 @helper
