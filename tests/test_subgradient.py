@@ -121,6 +121,17 @@ def test_short_steps_of_a_long_w_are_measured(method, tiny):
     assert max(lengths[:30]) > 0.1 and max(found) < 1e3 * tiny
 
 
+@pytest.mark.parametrize("power", [0.0, 1.0])
+@pytest.mark.parametrize("excess", [1.0 + 1e-15, 1.1, 2.0])
+def test_a_first_step_that_turns_the_sign_of_the_scale(power, excess):
+    method = Subgradient(offset="none", power=power, schedule=InverseRoot(1.0), projection=False)
+    problem = random_problem(3, Hinge())
+    problem = problem._replace(c=problem.c / (excess * problem.c.sum()))
+    w, _ = reference(problem, method, 1500)
+    found = method.candidate(problem, after(method, problem, 1500))[1]
+    assert np.allclose(found, w, rtol=1e-8, atol=1e-10)
+
+
 @every_loss
 @pytest.mark.parametrize("intercept", ["none", "penalised"])
 def test_steps_of_every_loss_around_a_centre(loss, intercept):

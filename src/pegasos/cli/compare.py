@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from pegasos.cli import options as opt
-from pegasos.cli.console import finite, note, say
+from pegasos.cli.console import finite, listed, note, say
 from pegasos.cli.data import Data, Reading, check_classes, check_outputs, read
 from pegasos.cli.train import Intercept, Loss
 from pegasos.data.errors import DataError
@@ -151,8 +151,8 @@ def _both(
     if positive is None and len(classes) > 2:
         raise DataError(f"{name_of(file)}: {len(classes)} classes: name one with --positive")
     if positive is not None and positive not in classes:
-        few = ", ".join(classes[:8])
-        raise DataError(f"{name_of(file)}: no class is {positive!r}; the classes are {few}")
+        known = listed(classes)
+        raise DataError(f"{name_of(file)}: no class is {positive!r}; the classes are {known}")
     target = classes[1] if positive is None else positive
     return _signed(data, target), None if test is None else _tested(test, data, target, reading)
 
@@ -199,11 +199,25 @@ def _run(
 
     X, y = data.X, data.y
     problem = _problem(X, y, objective)
+    names = _possible(names, X.shape[1])
     tested = None if test is None else Holdout(_rows(test.X, objective), test.y)
     methods = {name: method_named(name, problem, how["limit"].epochs) for name in names}
     few = np.concatenate([np.flatnonzero(y == sign)[:_FEW] for sign in (-1.0, 1.0)])
     warm_up(_problem(X[few], y[few], objective), methods, tested)
     return compare(problem, methods, test=tested, **how)
+
+
+def _possible(names: list[str], d: int) -> list[str]:
+    """Without those that need a d x d matrix, where it would be too large."""
+    from pegasos.core.matrix import MAX_WIDTH
+
+    squares = [name for name in names if name in ("newton", "interior") and d > MAX_WIDTH]
+    if squares:
+        note(f"{listed(squares)} left out: a matrix of {d:,} x {d:,} numbers is too large")
+    left = [name for name in names if name not in squares]
+    if not left:
+        raise ValueError(f"--solvers: none can do {d:,} columns; try dual,pegasos")
+    return left
 
 
 def _problem(X: Any, y: np.ndarray, objective: Objective) -> Problem:
@@ -290,7 +304,7 @@ def _report(facts: dict[str, Any], output: Path) -> None:
         table.add_column(name, justify="left" if name == "solver" else "right", no_wrap=True)
     for name, curve in facts["curves"].items():
         end = curve[-1]
-        gap = (end["primal"] - end["dual"]) / end["primal"]
+        gap = max(0.0, end["primal"] - end["dual"]) / end["primal"]
         cells = [name, str(end["epoch"]), f"{end['seconds']:.3g}", f"{end['above']:.1e}"]
         cells += [f"{gap:.1e}", f"{100 * end['test_error']:.2f} %"] if tested else [f"{gap:.1e}"]
         table.add_row(*cells)

@@ -19,6 +19,12 @@ def note(words: str) -> None:
     typer.echo(f"pegasos: note: {words}", err=True)
 
 
+def listed(names: Any, most: int = 8) -> str:
+    """Names for a message, the first of them if they are many."""
+    shown = [str(name) for name in names]
+    return ", ".join(shown[:most]) + (", …" if len(shown) > most else "")
+
+
 def finite(value: Any) -> Any:
     """What is not finite as null, which JSON knows."""
     if isinstance(value, dict):

@@ -19,7 +19,7 @@ import typer
 
 from pegasos import __version__
 from pegasos.cli.batches import Batch, Place, batches, beyond
-from pegasos.cli.console import note, say
+from pegasos.cli.console import listed, note, say
 from pegasos.cli.data import MAX_CLASSES, Reading, check_classes, check_width
 from pegasos.cli.stop import Terminated, locked
 from pegasos.cli.warmup import heard
@@ -93,7 +93,7 @@ def _learn(learner: Learner, line: ProgressLine) -> None:
         except Exception:
             signals.waiting = False
             line.close()
-            if learner.place.rows:
+            if learner.place.rows > learner.begun:
                 note(learner.keep())
             raise
     line.close()
@@ -120,7 +120,8 @@ class Learner:
         self._owner = self._settings()
         if plan.checkpoint is not None and plan.checkpoint.exists():
             self._resume(plan.checkpoint)
-        self._saved, self._last = self.place.rows, time.monotonic()
+        self.begun = self._saved = self.place.rows
+        self._last = time.monotonic()
 
     def _settings(self) -> dict[str, Any]:
         """What shapes the run besides the rows."""
@@ -182,8 +183,8 @@ class Learner:
             seen = f"the first {len(y)} rows are all of class {classes[0]}"
             raise DataError(f"{self.name}: {seen}: name all of them, as in --classes 0,1")
         check_classes(self.name, labels)
-        shown = ",".join(str(name) for name in classes[:8])
-        note(f"{self.name}: classes {shown} by the first {len(y)} rows (else name them: --classes)")
+        by = f"by the first {len(y)} rows (else name them: --classes)"
+        note(f"{self.name}: classes {listed(classes)} {by}")
         return classes
 
     def _check_labels(self, y: np.ndarray) -> None:
@@ -192,10 +193,10 @@ class Learner:
         known = np.isin(y, self.classes) if text == named else np.zeros(len(y), dtype=bool)
         if not known.all():
             at = int(np.argmin(known))
-            listed = ", ".join(str(name) for name in self.classes[:8])
+            names = listed(self.classes)
             where = f"{self.name}: row {self.place.rows + at + 1}"
             shown = y[at] if text else whole(y[at : at + 1])[0]
-            raise DataError(f"{where}: class {shown} is none of {listed} (--classes names all)")
+            raise DataError(f"{where}: class {shown} is none of {names} (--classes names all)")
 
     def _fitting(self, X: Any, estimator: Any) -> Any:
         """The rows as wide as the weights, which grow if need be."""

@@ -50,7 +50,8 @@ def predict(
         check_writable(output)
     loaded = model_file.load(model)
     if probabilities and loaded.kind != "LogisticRegression":
-        raise ValueError(f"{model}: a {loaded.kind} has no probabilities; train --loss logistic")
+        how = "train --loss logistic, without --online"
+        raise ValueError(f"{model}: a {loaded.kind} has no probabilities; {how}")
     reading = Reading(label, header, False, float64, sum_duplicates, threads=threads)
     reading = apply.reading_for(loaded, reading, zero_based)
     names = [str(name).encode() for name in loaded.classes.tolist()]

@@ -12,6 +12,7 @@ import gzip
 import io
 import lzma
 import os
+import select
 import sys
 import zlib
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from pegasos.data.errors import DataError, ReadError
 
 BLOCK = 1 << 22  # bytes of a block
 MAX_LINE = 1 << 28  # bytes of the longest line
+SILENCE = 0.5  # seconds
 
 _BOM = b"\xef\xbb\xbf"
 _OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
@@ -51,7 +53,8 @@ def name_of(path: str | os.PathLike[str]) -> str:
 class Text:
     """A text file (`-` for standard input), opened; iterating gives its blocks.
 
-    `kind` is what it should be, for messages; a block has `block` bytes, more if a line has.
+    `kind` is what it should be, for messages; a block has `block` bytes, more if a line has. With
+    `block` given, what comes through a pipe makes a block when nothing follows for a while.
     """
 
     kind = "LIBSVM text"
@@ -63,6 +66,7 @@ class Text:
             raise ReadError("standard input is closed")
         self._raw: IO[bytes] = sys.stdin.buffer if str(path) == "-" else _open(Path(path))
         self._before = _state(self._raw)
+        self._live = self._raw if block is not None and self._before is None else None
         self._spare: list[bytearray] = []
         try:
             self._file = self._decompressed()
@@ -145,6 +149,8 @@ class Text:
         data[:size] = rest
         view = memoryview(data)
         while size < len(data):
+            if self._live is not None and _is_silent(self._live, data, size):
+                break
             got = self._read(view[size:])
             if got == 0:
                 view.release()
@@ -155,7 +161,8 @@ class Text:
 
     def _read(self, view: memoryview) -> int:
         try:
-            return self._file.readinto(view)  # type: ignore[attr-defined]
+            read = "readinto" if self._live is None else "readinto1"  # what is there
+            return getattr(self._file, read)(view)
         except EOFError:
             raise ReadError(f"{self.name}: the compressed file ends early") from None
         except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
@@ -170,6 +177,16 @@ class Text:
     def _check_unchanged(self) -> None:
         if self._before is not None and self._before != _state(self._raw):
             raise ReadError(f"{self.name}: changed while it was read; try again")
+
+
+def _is_silent(pipe: IO[bytes], data: bytearray, size: int) -> bool:
+    """Whether there are whole lines, and no more to read for a while."""
+    if data.rfind(b"\n", 0, size) < 0:
+        return False
+    try:
+        return not select.select([pipe], [], [], SILENCE)[0]
+    except (OSError, ValueError):  # where pipes cannot be asked
+        return False
 
 
 class _Joined(io.RawIOBase):

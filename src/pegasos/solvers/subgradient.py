@@ -251,7 +251,7 @@ def _steps(problem, rule, state, etas, rhos, limits):
                 terms += cost + c[i] * conjugate(loss, a / c[i]) + a * z
         fall, shrink = eta * rule.lam, 1.0 - eta * rule.lam
         scale *= shrink
-        if not 1e-100 < abs(scale) < 1e100 or held > 1e4 * mass * abs(scale):
+        if not 1e-100 < abs(scale) < 1e100 or abs(held) > 1e4 * mass * abs(scale):
             sqnorm *= _fold(x, scale, held) ** 2
             scale, held = 1.0, 0.0
         along, push, pull = 0.0, 0.0, 0.0
