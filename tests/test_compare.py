@@ -252,3 +252,13 @@ def test_ctrl_c_leaves_what_was_there_and_exits_with_130(tmp_path):
     assert child.returncode == 130, said
     assert said.splitlines()[-1] == "pegasos: interrupted"
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("f.png", "old")]
+
+
+def test_solvers_with_too_large_a_matrix_are_left_out(capsys):
+    from pegasos.cli.compare import _possible
+
+    assert _possible(["newton", "dual"], 100) == ["newton", "dual"]
+    assert _possible(["newton", "dual", "interior"], 20_000) == ["dual"]
+    assert "newton, interior left out" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(ValueError, match="try dual,pegasos"):
+        _possible(["newton"], 20_000)

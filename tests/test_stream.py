@@ -187,3 +187,27 @@ def test_standard_input_is_called_so(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", Stdin)
     with pytest.raises(DataError, match="^standard input:1:3: field 2: "):
         read_svmlight("-", Dialect(), np.dtype(np.float32))
+
+
+def test_lines_of_a_pipe_that_falls_silent_make_a_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "SILENCE", 0.05)
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    heard = threading.Event()
+
+    def write_slowly():
+        with open(path, "wb", buffering=0) as file:
+            file.write(20 * b"1 1:2\n" + b"1 3")
+            heard.wait(30.0)
+            file.write(b":4\n")
+
+    writer = threading.Thread(target=write_slowly)
+    writer.start()
+    with Text(path, 1 << 20) as text:
+        blocks = iter(text)
+        first = next(blocks)
+        assert bytes(first.data[: first.size]) == 20 * b"1 1:2\n"
+        heard.set()
+        rest = b"".join(bytes(block.data[: block.size]) for block in blocks)
+    writer.join()
+    assert rest == b"1 3:4\n"
