@@ -184,7 +184,7 @@ def test_the_model_is_the_estimators(stream):
 @slow
 def test_other_commands_take_the_model_and_say_that_nothing_is_proven(stream):
     done = learnt(stream)
-    assert "classes 0,1,2 by the first" in done.stderr and "no certificate" in done.output
+    assert "classes 0, 1, 2 by the first" in done.stderr and "no certificate" in done.output
     model = stream.with_name("m")
     assert "no certificate" in invoke("inspect", model).output
     assert json.loads(invoke("inspect", model, "--json").stdout)["stream"][0] == 4601

@@ -154,7 +154,9 @@ def train(
     settings["class_weight"] = "balanced" if balanced else None
     if online:
         from pegasos.cli.online import Plan, train_online
+        from pegasos.estimators.online import STREAM_LAM
 
+        settings["lam"] = STREAM_LAM if lam is None else lam
         settings["loss"] = _loss_object(loss or Loss.hinge, tau)
         keeping = (checkpoint, checkpoint_every, checkpoint_rows)
         plan = Plan(file, model, reading, kept_of(reading, file), classes, features, *keeping)
