@@ -23,6 +23,7 @@ import numpy as np
 
 from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, lines
+from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import shuffle, stream
 from pegasos.core.rows import n_entries, n_rows, row_axpys, row_dots, row_prefetch
 from pegasos.core.threads import run_blocks
@@ -74,18 +75,27 @@ def descend(together: Together, goal: Goal, seed: int) -> tuple[np.ndarray, np.n
 
     Groups of lanes are the same whatever the number of threads, and so is the result.
     """
-    n_problems = together.c.shape[1]
-    least = 1 if n_problems < LANES // 2 else 2
-    parts = np.array_split(np.arange(n_problems), max(least, -(-n_problems // LANES)))
+    parts = _parts(together.c.sum(axis=0))
     groups = [_Group(together, part, goal, seed) for part in parts]
     visits = _TICK * n_rows(together.rows) // max(1, n_entries(together.rows)) + 1
     busy = groups
     while busy and time.perf_counter() < goal.deadline:
         run_blocks(partial(_advance, busy, visits), len(busy), 1)
         busy = [group for group in busy if group.busy]
-    alpha = [group.state.alpha[:, : group.size].T for group in groups]
-    epochs = [group.epochs[: group.size] for group in groups]
-    return np.concatenate(alpha).astype(np.float64), np.concatenate(epochs)
+    alpha, epochs = np.empty(together.c.T.shape), np.empty(together.c.shape[1], dtype=int)
+    for part, group in zip(parts, groups, strict=True):
+        alpha[part] = group.state.alpha[:, : part.size].T
+        epochs[part] = group.epochs[: part.size]
+    return alpha, epochs
+
+
+def _parts(weight: np.ndarray) -> list[np.ndarray]:
+    """Lanes in groups; those of most weight, which take most epochs, in one of their own."""
+    order = np.argsort(weight, kind="stable")
+    if weight.size < LANES // 2:
+        return [order]
+    slow, rest = order[-2 * FEW :], order[: -2 * FEW]
+    return [slow, *np.array_split(rest, -(-rest.size // LANES))]
 
 
 def _advance(groups: list[_Group], visits: int, start: int, stop: int) -> None:
@@ -161,7 +171,7 @@ class _Group:
 def _padded(together: Together, part: np.ndarray) -> tuple[Together, np.ndarray]:
     """The problems of some lanes, lanes without a problem having no rows; a centre for each."""
     rows, q, center = together.rows, together.q, together.center.copy()
-    c = np.zeros((len(q), LANES), dtype=np.float32)
+    c = lines(len(q))
     c[:, : part.size] = together.c[:, part]
     if together.free:
         norms = q - rows.bias**2
@@ -191,7 +201,13 @@ def _sweep(problem, state, s, active, visits):
     while s < active and visits > 0:
         visits -= 1
         if s + _AHEAD < active:
-            row_prefetch(rows, order[s + _AHEAD])
+            ahead = order[s + _AHEAD]
+            row_prefetch(rows, ahead)
+            prefetch(state.alpha, ahead * LANES)
+            prefetch(problem.c, ahead * LANES)
+            prefetch(problem.q, ahead)
+            prefetch(problem.y, ahead)
+            prefetch(wanted, ahead)
         i = order[s]
         y, q, root = problem.y[i], problem.q[i], np.sqrt(problem.q[i])
         want, left, moved = wanted[i], 0, False
