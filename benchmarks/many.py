@@ -67,7 +67,7 @@ def _classes(name: str, worker: Worker) -> dict:
     return _row(name, f"{len(found.classes_)} classes", seconds, found.certificate_, theirs)
 
 
-def _best(work, repeats: int = 3):
+def _best(work, repeats: int = 2):
     work()
     best = np.inf
     for _ in range(repeats):

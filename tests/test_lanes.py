@@ -11,13 +11,11 @@ from pegasos import LinearSVC, LogisticRegression
 from pegasos.core.lanes import LANES, axpys, dots, lines
 from pegasos.core.threads import use_threads
 from pegasos.objective.certificate import evaluate
-from pegasos.solvers.lanes import Goal, Together, descend
+from pegasos.solvers.lanes import Goal, descend
 
 
 def together(problem, c):
-    return Together(
-        problem.rows, problem.y, c, problem.q, problem.loss, problem.center, problem.free
-    )
+    return problem._replace(c=c)
 
 
 def test_lines_begin_where_cache_lines_do():

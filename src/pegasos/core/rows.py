@@ -75,7 +75,7 @@ def row_dot(rows: Any, i: int, w: np.ndarray) -> float:
 
 @generic
 def row_products(rows: Any, i: int, W: np.ndarray, out: np.ndarray) -> None:
-    """out = x_i . W for all columns of W"""
+    """out = x_i . W for all columns of W; for storages of few entries a row"""
 
 
 @generic
@@ -176,17 +176,6 @@ def _(rows, i, w):
     if k < end:
         even += x[k] * w[j[k]]
     return even + odd
-
-
-@row_products.register(DenseRows)
-def _(rows, i, W, out):
-    x = rows.values[i]
-    for p in range(out.shape[0]):
-        out[p] = rows.bias * W[x.shape[0], p]
-    for k in range(x.shape[0]):
-        line = W[k]
-        for p in range(out.shape[0]):
-            out[p] += x[k] * line[p]
 
 
 @row_products.register(CsrRows)

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pegasos.core.matrix import sqnorms
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import Data, LinearClassifier
 from pegasos.estimators.one_vs_all import Task, signs, solve_all
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.auto import descends
-from pegasos.solvers.lanes import FEW, Goal, Together, descend
+from pegasos.solvers.lanes import FEW, Goal, descend
 
 SWEEPS = 200  # epochs together; what is slower goes on alone
 
@@ -50,15 +49,19 @@ def _swept(task: Task, fits: list[Task], Cs: np.ndarray, deadline: float) -> lis
     """The fits, with a start for those where descent is the method, if they are enough."""
     limit = min(SWEEPS, task.stop.max_epochs - 1)
     free_to_choose = task.solver == "auto" and not task.stop.rules and limit > 0
-    chosen = [j for j, fit in enumerate(fits) if free_to_choose and _descends(fit)]
+    if not free_to_choose:
+        return fits
+    least = fits[int(np.argmin(Cs))]
+    problem = make_problem(task.rows, signs(task, 0), least.c, task.loss, None, task.free)
+    chosen = [j for j, fit in enumerate(fits) if descends(problem._replace(c=fit.c))]
     if len(chosen) <= 2 * FEW:
         return fits
     goal = Goal(max(task.stop.tol, 1e-4), limit, deadline)
-    q, c = sqnorms(task.rows), task.c[:, None] * Cs[chosen]
-    starts = np.zeros((len(chosen), len(task.targets), len(q)), dtype=np.float32)
+    c = task.c[:, None] * Cs[chosen]
+    starts = np.zeros((len(chosen), len(task.targets), len(c)), dtype=np.float32)
     epochs = np.zeros(len(chosen), dtype=int)
     for k in range(len(task.targets)):
-        together = Together(task.rows, signs(task, k), c, q, task.loss, task.centers[k], task.free)
+        together = problem._replace(y=signs(task, k), c=c, center=task.centers[k])
         alpha, swept = descend(together, goal, task.seed)
         starts[:, k], epochs = alpha / c.T, np.maximum(epochs, swept)
     begun = {j: (start, int(e)) for j, start, e in zip(chosen, starts, epochs, strict=True)}
@@ -66,10 +69,6 @@ def _swept(task: Task, fits: list[Task], Cs: np.ndarray, deadline: float) -> lis
         fit._replace(starts=begun[j][0], swept=begun[j][1]) if j in begun else fit
         for j, fit in enumerate(fits)
     ]
-
-
-def _descends(fit: Task) -> bool:
-    return descends(make_problem(fit.rows, signs(fit, 0), fit.c, fit.loss, None, fit.free))
 
 
 def _hand_over(unit: LinearClassifier, model: Any, fit: Task, runs: Any, data: Data) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,24 +28,13 @@ from pegasos.core.rng import shuffle, stream
 from pegasos.core.rows import n_entries, n_rows, row_axpys, row_dots, row_prefetch
 from pegasos.core.threads import run_blocks
 from pegasos.objective.losses import conjugate, dual_step, value
+from pegasos.objective.problem import Problem
 from pegasos.solvers.dual import Dual, settled
 from pegasos.solvers.intercept import proximal_scale
 
 _AHEAD = 3
 _TICK = 1 << 23  # entries that a thread visits between two looks at the clock
 FEW = 2  # lanes left: from here on each is faster alone
-
-
-class Together(NamedTuple):
-    """Problems on the same rows with the same labels: c has a column for each."""
-
-    rows: Any
-    y: np.ndarray
-    c: np.ndarray
-    q: np.ndarray
-    loss: Any
-    center: np.ndarray
-    free: bool
 
 
 class LaneState(NamedTuple):
@@ -70,8 +59,10 @@ class Goal(NamedTuple):
     few: int = FEW
 
 
-def descend(together: Together, goal: Goal, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def descend(together: Problem, goal: Goal, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """alpha of shape (problems, rows), near the optimum, and the epochs of each problem.
+
+    `together` is a Problem whose c has a column for each of them.
 
     Groups of lanes are the same whatever the number of threads, and so is the result.
     """
@@ -106,7 +97,7 @@ def _advance(groups: list[_Group], visits: int, start: int, stop: int) -> None:
 class _Group:
     """Lanes that are swept together."""
 
-    def __init__(self, together: Together, part: np.ndarray, goal: Goal, seed: int):
+    def __init__(self, together: Problem, part: np.ndarray, goal: Goal, seed: int):
         self.size, self.goal, self.epoch = part.size, goal, 0
         self.problem, self.centers = _padded(together, part)
         n, L = self.problem.c.shape
@@ -168,7 +159,7 @@ class _Group:
         self.active = int(left.sum())
 
 
-def _padded(together: Together, part: np.ndarray) -> tuple[Together, np.ndarray]:
+def _padded(together: Problem, part: np.ndarray) -> tuple[Problem, np.ndarray]:
     """The problems of some lanes, lanes without a problem having no rows; a centre for each."""
     rows, q, center = together.rows, together.q, together.center.copy()
     c = lines(len(q))
