@@ -4,7 +4,8 @@ race: time to within eps of the optimum against every rival; about ten minutes, 
 --full. certify: proven gaps on every tall set. startup: what a second process pays. files:
 reading and predicting from a large text. shuttle, uci: figure and table of the pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
-many: one-vs-all and a path of C against LIBLINEAR.
+many: one-vs-all and a path of C against LIBLINEAR. growth: synthetic text up to 4
+million rows. passes: an epoch and a prediction in units of X @ w.
 """
 
 from __future__ import annotations
@@ -12,7 +13,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from benchmarks import bounds, certify, files, many, race, shuttle, startup, stochastic, uci
+from benchmarks import (
+    bounds,
+    certify,
+    files,
+    growth,
+    many,
+    passes,
+    race,
+    shuttle,
+    startup,
+    stochastic,
+    uci,
+)
 from benchmarks.datasets import ALL, TALL
 from benchmarks.objective import LOSSES
 from benchmarks.rivals.entrants import RIVALS
@@ -36,6 +49,8 @@ def main() -> None:
             "bounds": bounds.run,
             "stochastic": stochastic.run,
             "many": many.run,
+            "growth": growth.run,
+            "passes": passes.run,
         }[given.what]()
 
 
@@ -45,7 +60,8 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic", "many")
+    what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
+    what = (*what, "many", "growth", "passes")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument("--sets", type=_names((*ALL, *uci.SETS)), help=f"some of {','.join(ALL)}")
     parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")

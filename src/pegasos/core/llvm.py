@@ -1,10 +1,11 @@
-"""What needs Numba's compiler at import: prefetch, vector loops, the disk cache of hot loops.
+"""What needs Numba's compiler at import: prefetch, atomics, vector loops, the disk cache.
 
 Imported by `core.jit` at the first call of a hot loop, never before.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from numba.core.caching import (
 from numba.extending import intrinsic, overload
 
 from pegasos.core import jit
+from pegasos.core.barrier import arrive, arrived, pause
 from pegasos.core.lanes import LANES, axpys, dots
 from pegasos.core.prefetch import prefetch
 
@@ -43,6 +45,50 @@ def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 @overload(prefetch, strict=False)
 def _overload_prefetch(array: Any, index: Any) -> Any:
     return lambda array, index: _prefetch(array, index)
+
+
+@intrinsic
+def _arrive(typing_context: Any, gate: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.atomic_rmw("add", data, ir.IntType(64)(1), "seq_cst")
+
+    return types.int64(gate), generate
+
+
+@intrinsic
+def _arrived(typing_context: Any, gate: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.load_atomic(builder.gep(data, [args[1]]), "seq_cst", 8)
+
+    return types.int64(gate, index), generate
+
+
+@intrinsic
+def _pause(typing_context: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if os.name == "posix":
+            kind = ir.FunctionType(ir.IntType(32), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@overload(arrive, strict=False)
+def _overload_arrive(gate: Any) -> Any:
+    return lambda gate: _arrive(gate)
+
+
+@overload(arrived, strict=False)
+def _overload_arrived(gate: Any, index: Any) -> Any:
+    return lambda gate, index: _arrived(gate, index)
+
+
+@overload(pause, strict=False)
+def _overload_pause() -> Any:
+    return lambda: _pause()
 
 
 class _Line:

@@ -23,7 +23,7 @@ from pegasos.core.rows import (
 )
 from pegasos.core.threads import run_blocks
 
-_BLOCK = 1 << 22  # entries in a block: a few milliseconds of work
+_BLOCK = 1 << 19  # entries in a block: half a millisecond of work
 MAX_WIDTH = 10_000  # columns of a Gram matrix: 0.8 GB
 _AHEAD = 4  # rows between a prefetch and the use of the row
 

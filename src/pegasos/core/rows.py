@@ -108,6 +108,11 @@ def row_prefetch(rows: Any, i: int) -> None:
     """Ask for the memory of row i."""
 
 
+@generic
+def row_announce(rows: Any, i: int) -> None:
+    """Ask for what row_prefetch needs to know, some rows earlier."""
+
+
 @n_rows.register(DenseRows)
 def _(rows):
     return rows.values.shape[0]
@@ -278,6 +283,16 @@ def _(rows, i):
     for k in range(rows.starts[i], rows.starts[i + 1]):
         total += np.float64(rows.values[k]) * np.float64(rows.values[k])
     return total
+
+
+@row_announce.register(DenseRows)
+def _(rows, i):
+    return None
+
+
+@row_announce.register(CsrRows)
+def _(rows, i):
+    prefetch(rows.starts, i)
 
 
 @row_prefetch.register(DenseRows)

@@ -112,11 +112,61 @@ def side_by_side(
         return [future.result() for future in futures], interrupted
 
 
+def together(work: Callable[[int], Any], n: int) -> list[Any]:
+    """[work(0), …, work(n - 1)], all at the same time, each on a thread of its own."""
+    answers: list[Any] = [None] * n
+    errors: list[BaseException] = []
+
+    def one(k: int) -> None:
+        try:
+            answers[k] = work(k)
+        except BaseException as error:
+            errors.append(error)
+
+    others = [threading.Thread(target=one, args=(k,)) for k in range(1, n)]
+    for thread in others:
+        thread.start()
+    one(0)
+    for thread in others:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return answers
+
+
 def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]:
     """[work(start, stop) for each block of `block` indices below n], on the allowed threads."""
     bounds = [(s, min(s + block, n)) for s in range(0, n, block)]
     workers = min(allowed(), len(bounds))
     if workers <= 1:
         return [work(s, e) for s, e in bounds]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda se: work(*se), bounds))
+    answers: list[Any] = [None] * len(bounds)
+    left = list(enumerate(bounds))[::-1]  # pop() is atomic
+
+    def draw() -> None:
+        while left:
+            try:
+                k, (s, e) = left.pop()
+            except IndexError:
+                return
+            answers[k] = work(s, e)
+
+    others = [_pool().submit(draw) for _ in range(workers - 1)]
+    try:
+        draw()
+    finally:
+        left.clear()
+        wait(others)
+    for other in others:
+        other.result()
+    return answers
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    """Threads for blocks: kept, since to start one takes as long as a block."""
+    return ThreadPoolExecutor(max(1, available()), "pegasos")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)

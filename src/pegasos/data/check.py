@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from pegasos.core.jit import hot
 from pegasos.core.rows import CsrRows, DenseRows
+from pegasos.core.threads import run_blocks
 
 
 def small_dtype(X: Any) -> list[type] | type:
@@ -41,23 +43,40 @@ def canonical(X: Any) -> Any:
         raise ValueError(
             "X is a corrupt CSR matrix: its indptr must rise from 0 to the number of entries"
         )
-    if len(columns) and not (columns.min() >= 0 and columns.max() < X.shape[1]):
-        raise ValueError(
-            f"X is a corrupt CSR matrix: column indices must lie in 0..{X.shape[1] - 1}, "
-            f"found {columns.min()}..{columns.max()}"
-        )
-    if not _rises(starts, columns):
+    if not _rises(starts, columns, X.shape[1]):
+        low, high = columns.min(), columns.max()
+        if low < 0 or high >= X.shape[1]:
+            raise ValueError(
+                f"X is a corrupt CSR matrix: column indices must lie in 0..{X.shape[1] - 1}, "
+                f"found {low}..{high}"
+            )
         X = X.copy()
         X.sum_duplicates()
     return X
 
 
-def _rises(starts: np.ndarray, columns: np.ndarray) -> bool:
-    """Whether the columns of each row strictly increase: they may fall only where a row begins."""
-    falls = np.flatnonzero(columns[1:] <= columns[:-1]) + 1
-    begins = np.zeros(len(columns) + 1, dtype=bool)
-    begins[starts] = True
-    return bool(begins[falls].all())
+def _rises(starts: np.ndarray, columns: np.ndarray, width: int) -> bool:
+    """Whether the columns of each row strictly increase from 0 on, below width."""
+    unsigned = columns.view(np.uint32 if columns.itemsize == 4 else np.uint64)
+    n = len(starts) - 1
+    block = max(1, (1 << 19) * n // max(1, len(columns)))
+    return not any(run_blocks(lambda s, e: _falls(starts[s : e + 1], unsigned, width), n, block))
+
+
+@hot
+def _falls(starts, columns, width):
+    """Whether a row has a column that is not above the one before, or beyond the width."""
+    bad = False
+    for i in range(starts.shape[0] - 1):
+        row = columns[starts[i] : starts[i + 1]]
+        m = row.shape[0]
+        if m == 0:
+            continue
+        before, after = row[: m - 1], row[1:]
+        for k in range(m - 1):
+            bad |= after[k] <= before[k]
+        bad |= row[m - 1] >= width
+    return bad
 
 
 def frozen(a: np.ndarray) -> np.ndarray:

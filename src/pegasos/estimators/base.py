@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import assert_all_finite, check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -167,10 +167,13 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             accept_sparse="csr",
             dtype=small_dtype(X),
             accept_large_sparse=True,
+            ensure_all_finite=False,
         )
-        rows, weights = as_rows(X, 1.0), weight_vectors(self.coef_, self.intercept_)
+        weights = weight_vectors(self.coef_, self.intercept_)
         with use_threads(par.threads_of(self.n_threads)):
-            scores = scores_of(weights, rows)
+            scores = scores_of(weights, as_rows(X, 1.0))
+        if not np.isfinite(scores).all():  # the way of every NaN and infinity in X
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         return scores[:, 0] if len(weights) == 1 else scores
 
     def predict(self, X):

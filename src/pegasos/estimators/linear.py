@@ -41,7 +41,9 @@ _COMMON = """C : float, default=1.0
     solver : {"auto", "dual", "newton", "interior"}, default="auto"
         "auto" chooses and records why in `solver_`.
     n_threads : int, default=None
-        Threads; None means all cores. The result does not depend on it.
+        Threads; None means all cores. The same number gives the same bits. Another number gives
+        the same, unless descent runs over more than a million entries: there the threads share
+        the rows, and the answer is another one within tol.
     random_state : int, RandomState or None, default=None
         Seed of the order of rows in coordinate descent.
     warm_start : bool, default=False

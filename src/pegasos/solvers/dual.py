@@ -21,19 +21,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine
-from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import shuffle, stream
-from pegasos.core.rows import n_entries, n_rows, row_axpy, row_dot, row_prefetch
+from pegasos.core.rows import n_entries, n_rows
+from pegasos.core.threads import allowed
 from pegasos.objective.certificate import Evaluation
-from pegasos.objective.losses import conjugate, domain, dual_step, slope, value
+from pegasos.objective.losses import domain, value
 from pegasos.objective.problem import Problem
+from pegasos.solvers.steps import Tally, settled, steps
+from pegasos.solvers.team import round_length, team_steps
 
 _SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
-_SUMS = ("terms", "losses", "aside", "moves", "visits")
-_AHEAD = 3  # rows between a prefetch and the use of the row
+_SUMS = Tally._fields[2:]
 
 
 class DualState(NamedTuple):
@@ -65,6 +65,12 @@ class DualState(NamedTuple):
     def passes(self) -> float:
         """The work done, in passes over all rows."""
         return self.visits / len(self.order)
+
+    def plus(self, tally: Tally) -> DualState:
+        """After these steps."""
+        cursor, active, *sums = tally
+        added = {name: getattr(self, name) + x for name, x in zip(_SUMS, sums, strict=True)}
+        return self._replace(cursor=cursor, active=active, **added)
 
 
 @dataclass(frozen=True)
@@ -105,10 +111,7 @@ class Dual:
         """One epoch over the active rows, or a slice of a long one."""
         if state.cursor == 0:
             shuffle(state.order, state.active, state.rng)
-        n = n_rows(problem.rows)
-        length = max(1, _SLICE * n // max(1, n_entries(problem.rows)))
-        cursor, active, *sums = _sweep(problem, state, length)
-        state = state._replace(cursor=cursor, active=active, **dict(zip(_SUMS, sums, strict=True)))
+        state = state.plus(_advance(problem, state))
         if state.cursor < state.active:
             return state
         away = state.w - problem.center
@@ -144,13 +147,15 @@ class Dual:
         return state._replace(active=active, aside=aside, still=True, exhausted=exhausted)
 
 
-@helper
-def settled(loss, a, z, slack):
-    """Whether a = alpha / c is at the bound that every margin within slack of z asks for."""
-    lowest, highest = slope(loss, -np.inf), slope(loss, np.inf)
-    return (a == -highest and slope(loss, z - slack) == highest) or (
-        a == -lowest and slope(loss, z + slack) == lowest
-    )
+def _advance(problem: Problem, state: DualState) -> Tally:
+    """Steps on the rest of the epoch or on a slice of it, by one thread or by all."""
+    n, threads = n_rows(problem.rows), allowed()
+    length = max(1, _SLICE * n // max(1, n_entries(problem.rows)))
+    between = round_length(problem, state.active, threads)
+    if not between:
+        return _sweep(problem, state, length)
+    last = min(state.active, state.cursor + threads * length)
+    return team_steps(problem, state, last, between, threads)
 
 
 @hot
@@ -173,36 +178,4 @@ def _part(problem, state, margins):
 
 @hot
 def _sweep(problem, state, length):
-    """Steps on up to `length` rows from the cursor on; returns it, active and the sums."""
-    alpha, w, order, radius = state.alpha, state.w, state.order, state.radius
-    loss, rows = problem.loss, problem.rows
-    s, active, moves = state.cursor, state.active, state.moves
-    terms, losses, aside = state.terms, state.losses, state.aside
-    visits, last = state.visits, state.visits + length
-    while s < active and visits < last:
-        visits += 1
-        if s + _AHEAD < active:
-            ahead = order[s + _AHEAD]
-            row_prefetch(rows, ahead)
-            prefetch(alpha, ahead)
-            prefetch(problem.q, ahead)
-            prefetch(problem.c, ahead)
-            prefetch(problem.y, ahead)
-        i = order[s]
-        c, y, q, old = problem.c[i], problem.y[i], problem.q[i], alpha[i]
-        z = y * row_dot(rows, i, w)
-        cost = c * value(loss, z)
-        if radius < np.inf and settled(loss, old / c, z, radius * np.sqrt(q)):
-            active -= 1
-            order[s], order[active] = order[active], i
-            aside += cost
-            continue
-        losses += cost
-        terms += cost + c * conjugate(loss, old / c) + old * z
-        new = dual_step(loss, old, z, q, c)
-        if new != old:
-            alpha[i] = new
-            row_axpy(rows, i, (new - old) * y, w)
-            moves += abs(new - old) > 1e-15 * abs(new)
-        s += 1
-    return s, active, terms, losses, aside, moves, visits
+    return steps(problem, state, state.w, state.cursor, state.active, length)

@@ -29,8 +29,9 @@ from pegasos.core.rows import n_entries, n_rows, row_axpys, row_dots, row_prefet
 from pegasos.core.threads import run_blocks
 from pegasos.objective.losses import conjugate, dual_step, value
 from pegasos.objective.problem import Problem
-from pegasos.solvers.dual import Dual, settled
+from pegasos.solvers.dual import Dual
 from pegasos.solvers.intercept import proximal_scale
+from pegasos.solvers.steps import settled
 
 _AHEAD = 3
 _TICK = 1 << 23  # entries that a thread visits between two looks at the clock

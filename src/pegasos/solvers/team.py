@@ -1,0 +1,179 @@
+"""Dual coordinate descent by several threads on one problem.
+
+Each epoch deals the shuffled rows to K threads. A thread takes the steps of `solvers.dual` on its
+rows with a copy of w of its own; after a round of so many rows all meet and add their moves up:
+
+    w <- w + theta dw,  alpha <- alpha + theta dalpha,    dw = sum_k (w_k - w)
+    theta = min(1, (-w.dw - sum_i [c_i l*(-alpha_i'/c_i) - c_i l*(-alpha_i/c_i)]) / ||dw||^2)
+
+theta maximises a lower bound of the dual on the segment (exact for piecewise linear losses), so the
+dual never falls. Rounds are as short as the cost of a meeting, about d additions, allows: with
+64 of them in an epoch the threads need no more epochs than one alone, with 4 five times as many.
+
+Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one round an epoch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pegasos.core.barrier import gate, meet
+from pegasos.core.dispatch import helper
+from pegasos.core.jit import hot
+from pegasos.core.rows import n_columns, n_entries, n_rows
+from pegasos.core.threads import together
+from pegasos.objective.losses import conjugate
+from pegasos.objective.problem import Problem
+from pegasos.solvers.steps import Tally, steps
+
+_ROUNDS = 16  # fewer in an epoch, and it takes more of them
+_COLUMNS = 1024  # of a block that stays in cache
+_FULL = 0.95  # a theta above is as good as 1
+_SHARE = 4.0  # entries of a thread's round for each column: a meeting costs a tenth of it
+_LEAST = 1 << 15  # entries of a round in any case: threads take time to start and to meet
+
+
+class Team(NamedTuple):
+    """What the threads share: w, their copies of it, alpha before the steps, sums of each."""
+
+    w: np.ndarray
+    copies: np.ndarray
+    move: np.ndarray
+    start: np.ndarray
+    sums: np.ndarray
+    gate: np.ndarray
+
+
+def round_length(problem: Problem, active: int, threads: int) -> int:
+    """Rows of a thread between two meetings; 0 where meetings cost more than threads bring."""
+    rows = problem.rows
+    per_row = max(1.0, n_entries(rows) / n_rows(rows))
+    length = int(max(_SHARE * n_columns(rows), _LEAST) / per_row) + 1
+    return length if threads > 1 and active >= _ROUNDS * threads * length else 0
+
+
+def team_steps(problem: Problem, state: Any, last: int, length: int, threads: int) -> Tally:
+    """Steps on the rows order[cursor:last], those that stay active before those set aside."""
+    order, first = state.order, state.cursor
+    width = len(state.w)
+    team = Team(
+        w=state.w,
+        copies=np.repeat(state.w[None], threads, axis=0),
+        move=np.empty(width),
+        start=state.alpha.copy(),
+        sums=np.zeros((threads, 16)),
+        gate=gate(),
+    )
+    bounds = np.linspace(first, last, threads + 1).astype(np.int64)
+    rounds = -(-int(np.diff(bounds).max()) // length)
+
+    def work(k: int) -> Tally:
+        try:
+            return _part(problem, state, team, (k, bounds[k], bounds[k + 1]), (rounds, length))
+        except BaseException:
+            team.gate[1] = 1  # nobody waits for who will not come
+            raise
+
+    tallies = together(work, threads)
+    return _joined(order, bounds, state, last, tallies)
+
+
+def _joined(order, bounds, state, last, tallies: list[Tally]) -> Tally:
+    """Bring the rows that stay active together; the sums of all."""
+    pairs = list(zip(bounds[:-1], bounds[1:], tallies, strict=True))
+    stay = [order[s : t.active].copy() for s, _, t in pairs]
+    aside = [order[t.active : e].copy() for _, e, t in pairs]
+    unseen = order[last : state.active].copy()
+    order[state.cursor : state.active] = np.concatenate([*stay, unseen, *aside])
+    cursor = state.cursor + sum(map(len, stay))
+    active = state.active - sum(map(len, aside))
+    sums = (sum(values) for values in zip(*(t[2:] for t in tallies), strict=True))
+    return Tally(cursor, active, *sums)
+
+
+@hot
+def _part(problem, state, team, part, pace):
+    """The share of thread k: rows order[s:active] in rounds, and a piece of the columns."""
+    k, s, active = part
+    rounds, length = pace
+    K, width = team.copies.shape
+    own, sums = team.copies[k], team.sums
+    left, right = k * width // K, (k + 1) * width // K
+    w, move, pieces = team.w[left:right], team.move[left:right], team.copies[:, left:right]
+    terms, losses, aside, moves, visits = 0.0, 0.0, 0.0, 0, 0
+    for r in range(rounds):
+        first, at = s, 8 * (r % 2)  # others may still read the sums of the last round
+        tally = steps(problem, state, own, s, active, length)
+        s, active = tally.cursor, tally.active
+        terms += tally.terms
+        losses += tally.losses
+        aside += tally.aside
+        moves += tally.moves
+        visits += tally.visits
+        sums[k, at] = _change(problem, state.alpha, team.start, state.order[first:s])
+        meet(team.gate, K)
+        sums[k, at + 1], sums[k, at + 2] = _merge(w, pieces, move)
+        meet(team.gate, K)
+        gain, square = sums[0, at] + sums[0, at + 1], sums[0, at + 2]
+        for p in range(1, K):
+            gain += sums[p, at] + sums[p, at + 1]
+            square += sums[p, at + 2]
+        if gain < _FULL * square:
+            theta = max(0.0, gain / square)
+            _spread(w, pieces, move, theta - 1.0)
+            _shorten(state.alpha, team.start, state.order[first:s], theta)
+            meet(team.gate, K)
+    return Tally(s, active, terms, losses, aside, moves, visits)
+
+
+@helper
+def _change(problem, alpha, start, chosen):
+    """By how much the steps on these rows lowered sum c_i l*(-alpha_i/c_i)."""
+    total = 0.0
+    for t in range(chosen.shape[0]):
+        i = chosen[t]
+        c, new, old = problem.c[i], alpha[i], start[i]
+        if new != old:
+            total += c * conjugate(problem.loss, old / c) - c * conjugate(problem.loss, new / c)
+    return total
+
+
+@helper
+def _merge(w, pieces, move):
+    """move = sum_k (w_k - w), w += move, w_k = w; returns -w.move and ||move||^2.
+
+    Block by block, so that each is read from memory once.
+    """
+    slope, square = 0.0, 0.0
+    for start in range(0, w.shape[0], _COLUMNS):
+        w_, move_ = w[start : start + _COLUMNS], move[start : start + _COLUMNS]
+        move_[:] = 0.0
+        for k in range(pieces.shape[0]):
+            copy = pieces[k, start : start + _COLUMNS]
+            for j in range(w_.shape[0]):
+                move_[j] += copy[j] - w_[j]
+        slope -= np.dot(w_, move_)
+        square += np.dot(move_, move_)
+        _spread(w_, pieces[:, start : start + _COLUMNS], move_, 1.0)
+    return slope, square
+
+
+@helper
+def _spread(w, pieces, move, theta):
+    """w += theta move, w_k = w"""
+    for j in range(w.shape[0]):
+        w[j] += theta * move[j]
+    for k in range(pieces.shape[0]):
+        copy = pieces[k]
+        for j in range(w.shape[0]):
+            copy[j] = w[j]
+
+
+@helper
+def _shorten(alpha, start, chosen, theta):
+    """Only a part of the steps on these rows."""
+    for t in range(chosen.shape[0]):
+        i = chosen[t]
+        alpha[i] = start[i] + theta * (alpha[i] - start[i])

@@ -1,0 +1,120 @@
+"""Several threads on one problem: the same optimum, the same bits each time, a dual that rises."""
+
+import threading
+
+import numpy as np
+import pytest
+from conftest import LOSSES, SEEDS, every_loss, random_problem
+from hypothesis import given
+
+from pegasos.core.barrier import gate, meet
+from pegasos.core.jit import hot
+from pegasos.core.threads import together, use_threads
+from pegasos.objective.certificate import evaluate
+from pegasos.solvers import team
+from pegasos.solvers.driver import Stop, run
+from pegasos.solvers.dual import Dual
+
+THREADS = (2, 3)
+
+
+@pytest.fixture(autouse=True)
+def _small_rounds(monkeypatch):
+    """A team even for problems of a few rows."""
+    monkeypatch.setattr(team, "_ROUNDS", 1)
+    monkeypatch.setattr(team, "_LEAST", 15)
+    monkeypatch.setattr(team, "_SHARE", 0.0)
+
+
+def problem_of(seed, kind="csr-float64-uint32", loss=LOSSES[0]):
+    return random_problem(seed, loss, kind, n=60)
+
+
+@hot
+def _rendezvous(gate, seen, k, n, rounds):
+    for r in range(rounds):
+        seen[k, r] = r + 1
+        meet(gate, n)
+        for p in range(n):
+            if seen[p, r] != r + 1:
+                return r
+        meet(gate, n)
+    return rounds
+
+
+@pytest.mark.parametrize("n", THREADS)
+def test_who_meets_sees_what_all_wrote(n):
+    place, seen = gate(), np.zeros((n, 200), dtype=np.int64)
+    assert together(lambda k: _rendezvous(place, seen, k, n, 200), n) == [200] * n
+
+
+def test_a_closed_gate_holds_nobody():
+    place = gate()
+    place[1] = 1
+    waiting = threading.Thread(target=_rendezvous, args=(place, np.zeros((2, 1)), 0, 2, 1))
+    waiting.start()
+    waiting.join(30)
+    assert not waiting.is_alive()
+
+
+def test_together_gives_the_answers_in_order_and_the_error():
+    assert together(lambda k: k * k, 4) == [0, 1, 4, 9]
+    with pytest.raises(ZeroDivisionError):
+        together(lambda k: 1 // (k - 1), 3)
+
+
+@every_loss
+@pytest.mark.parametrize("kind, threads", [("dense-float64", 2), ("csr-float32-uint32", 3)])
+def test_a_team_reaches_the_optimum(kind, loss, threads):
+    problem = problem_of(threads, kind, loss)
+    alone = run(Dual(), problem, Stop(tol=1e-6, max_epochs=3000))
+    with use_threads(threads):
+        assert team.round_length(problem, 60, threads) > 0
+        found = run(Dual(), problem, Stop(tol=1e-6, max_epochs=3000))
+    assert found.stop_reason == alone.stop_reason == "gap"
+    assert found.certificate.primal == pytest.approx(alone.certificate.primal, rel=2e-6)
+
+
+@given(seed=SEEDS)
+def test_the_dual_never_falls(seed):
+    """Even where all rows pull in one direction, and threads that add up would overshoot."""
+    problem = problem_of(seed, "dense-float64")
+    X = 1.0 + 0.1 * problem.rows.values
+    problem = problem._replace(
+        rows=problem.rows._replace(values=X), q=(X * X).sum(axis=1) + problem.rows.bias**2
+    )
+    solver = Dual(shrinking=False)
+    with use_threads(2):
+        state = solver.init(problem, seed)
+        last = -np.inf
+        for _ in range(8):
+            state = solver.step(problem, state)
+            dual = evaluate(problem, state.alpha).certificate.dual
+            assert dual >= last - 1e-9 * abs(dual)
+            last = dual
+
+
+@given(seed=SEEDS)
+def test_w_is_that_of_alpha_and_every_row_has_its_place(seed):
+    problem = problem_of(seed)
+    with use_threads(3):
+        solver = Dual()
+        state = solver.init(problem, seed)
+        for _ in range(6):
+            state = solver.step(problem, state)
+            exact = evaluate(problem, state.alpha).w
+            np.testing.assert_allclose(state.w, exact, rtol=1e-9, atol=1e-9)
+            assert sorted(state.order) == list(range(60))
+
+
+def test_the_same_bits_each_time():
+    problem = problem_of(5)
+    with use_threads(2):
+        first, again = (run(Dual(), problem, Stop(tol=1e-8), seed=3) for _ in range(2))
+    np.testing.assert_array_equal(first.best.alpha, again.best.alpha)
+    np.testing.assert_array_equal(first.best.w, again.best.w)
+
+
+def test_small_problems_are_left_to_one_thread(monkeypatch):
+    monkeypatch.undo()
+    assert team.round_length(problem_of(0), 60, 2) == 0
