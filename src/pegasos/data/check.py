@@ -24,41 +24,58 @@ def small_dtype(X: Any) -> list[type] | type:
     return [np.float64, np.float32]
 
 
-def as_rows(X: Any, bias: float = 0.0) -> DenseRows | CsrRows:
-    """Rows of a validated float32/float64 array or CSR matrix."""
+def as_rows(X: Any, bias: float = 0.0, sort: bool = True) -> DenseRows | CsrRows:
+    """Rows of a validated float32/float64 array or CSR matrix.
+
+    Without `sort` the columns of a CSR row may come in any order, and twice: products do not mind.
+    """
     if not sp.issparse(X):
         return DenseRows(frozen(np.require(X, requirements=["C", "A"])), float(bias))
-    X = canonical(X)
-    values, columns = frozen(X.data), frozen(X.indices)
-    columns = columns.view(np.uint32 if columns.itemsize == 4 else np.uint64)
+    X = canonical(X) if sort else _sound(X)
+    values, columns = frozen(X.data), _unsigned(frozen(X.indices))
     starts = frozen(X.indptr.astype(np.uint64))
     return CsrRows(values, columns, starts, int(X.shape[1]), float(bias))
 
 
 def canonical(X: Any) -> Any:
     """A CSR matrix with sorted, unique columns; a copy if need be; an error if it is corrupt."""
-    starts, columns = X.indptr, X.indices
-    sizes_fit = starts[0] == 0 and starts[-1] == len(columns) <= len(X.data)
-    if not sizes_fit or np.any(starts[1:] < starts[:-1]):
-        raise ValueError(
-            "X is a corrupt CSR matrix: its indptr must rise from 0 to the number of entries"
-        )
-    if not _rises(starts, columns, X.shape[1]):
-        low, high = columns.min(), columns.max()
-        if low < 0 or high >= X.shape[1]:
-            raise ValueError(
-                f"X is a corrupt CSR matrix: column indices must lie in 0..{X.shape[1] - 1}, "
-                f"found {low}..{high}"
-            )
-        X = X.copy()
+    _check_starts(X)
+    if not _rises(X.indptr, X.indices, X.shape[1]):
+        X = _sound(X).copy()
         X.sum_duplicates()
     return X
 
 
+def _sound(X: Any) -> Any:
+    """The same matrix, unless an index of it is out of range."""
+    _check_starts(X)
+    columns, width = _unsigned(X.indices), X.shape[1]
+    highest = run_blocks(lambda s, e: columns[s:e].max(), len(columns), 1 << 20)
+    if highest and max(highest) >= width:
+        raise ValueError(
+            f"X is a corrupt CSR matrix: column indices must lie in 0..{width - 1}, "
+            f"found {X.indices.min()}..{X.indices.max()}"
+        )
+    return X
+
+
+def _check_starts(X: Any) -> None:
+    starts = X.indptr
+    sizes_fit = starts[0] == 0 and starts[-1] == len(X.indices) <= len(X.data)
+    if not sizes_fit or np.any(starts[1:] < starts[:-1]):
+        raise ValueError(
+            "X is a corrupt CSR matrix: its indptr must rise from 0 to the number of entries"
+        )
+
+
+def _unsigned(columns: np.ndarray) -> np.ndarray:
+    """The same memory: negative numbers are then too high."""
+    return columns.view(np.uint32 if columns.itemsize == 4 else np.uint64)
+
+
 def _rises(starts: np.ndarray, columns: np.ndarray, width: int) -> bool:
     """Whether the columns of each row strictly increase from 0 on, below width."""
-    unsigned = columns.view(np.uint32 if columns.itemsize == 4 else np.uint64)
-    n = len(starts) - 1
+    n, unsigned = len(starts) - 1, _unsigned(columns)
     block = max(1, (1 << 19) * n // max(1, len(columns)))
     return not any(run_blocks(lambda s, e: _falls(starts[s : e + 1], unsigned, width), n, block))
 

@@ -171,7 +171,7 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         )
         weights = weight_vectors(self.coef_, self.intercept_)
         with use_threads(par.threads_of(self.n_threads)):
-            scores = scores_of(weights, as_rows(X, 1.0))
+            scores = scores_of(weights, as_rows(X, 1.0, sort=False))
         if not np.isfinite(scores).all():  # the way of every NaN and infinity in X
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         return scores[:, 0] if len(weights) == 1 else scores
