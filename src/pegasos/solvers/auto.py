@@ -23,6 +23,7 @@ from pegasos.solvers.dual import Dual
 from pegasos.solvers.intercept import FreeIntercept
 from pegasos.solvers.interior import Interior
 from pegasos.solvers.newton import Newton
+from pegasos.solvers.newton_cg import NewtonCG
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 MANY_EPOCHS = 300
@@ -78,7 +79,7 @@ def solver_named(name: str, problem: Problem) -> Any:
     """The solver a user asks for by name."""
     if name == "dual":
         return FreeIntercept(Dual()) if problem.free else Dual()
-    return {"auto": Auto, "newton": Newton, "interior": Interior}[name]()
+    return {"auto": Auto, "newton": Newton, "newton_cg": NewtonCG, "interior": Interior}[name]()
 
 
 @dataclass(frozen=True)
