@@ -14,6 +14,8 @@ import numpy as np
 from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.rows import (
+    CsrRows,
+    DenseRows,
     n_columns,
     n_entries,
     n_rows,
@@ -24,8 +26,6 @@ from pegasos.core.rows import (
     row_products,
     row_sqnorm,
     row_squares,
-    CsrRows,
-    DenseRows,
 )
 from pegasos.core.threads import run_blocks
 
