@@ -140,7 +140,7 @@ def sqnorms(rows: Any) -> np.ndarray:
 
 def _block(rows: Any) -> int:
     """Rows in a block: enough entries to outweigh a private copy of w."""
-    entries = max(_BLOCK, 16 * n_columns(rows))
+    entries = max(_BLOCK, 8 * n_columns(rows))
     return max(1, int(entries * n_rows(rows) / max(1, n_entries(rows))))
 
 
@@ -198,9 +198,11 @@ def _(rows, chosen):
     starts = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths)])
     shift = np.repeat(rows.starts[chosen] - starts[:-1], lengths.astype(np.int64))
     entries = shift + np.arange(int(starts[-1]), dtype=np.uint64)
-    values, columns = rows.values[entries], rows.columns[entries]
-    arrays = (_read_only(a) for a in (values, columns, starts))
-    return CsrRows(*arrays, rows.width, rows.bias)
+    return rows._replace(
+        values=_read_only(rows.values[entries]),
+        columns=_read_only(rows.columns[entries]),
+        starts=_read_only(starts),
+    )
 
 
 def _read_only(a: np.ndarray) -> np.ndarray:

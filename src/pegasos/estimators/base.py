@@ -192,7 +192,9 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if getattr(self, "solver", None) == "interior" and not isinstance(loss, Pinball):
             raise ValueError("solver='interior' is for hinge and pinball loss; 'newton' for others")
         if getattr(self, "solver", None) == "newton_cg" and is_piecewise_linear(loss):
-            raise ValueError("solver='newton_cg' is for squared hinge and logistic; 'newton' for others")
+            raise ValueError(
+                "solver='newton_cg' is for squared hinge and logistic; 'newton' for others"
+            )
         self._solver()
         par.positive("C", self.C)
         if self.lam is not None:

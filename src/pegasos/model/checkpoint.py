@@ -18,7 +18,17 @@ from pegasos.data.atomic import replacing
 from pegasos.data.errors import DataError
 from pegasos.objective.certificate import Certificate, Evaluation
 from pegasos.objective.problem import Problem
-from pegasos.solvers import auto, driver, dual, intercept, interior, linalg, newton, newton_cg, stops
+from pegasos.solvers import (
+    auto,
+    driver,
+    dual,
+    intercept,
+    interior,
+    linalg,
+    newton,
+    newton_cg,
+    stops,
+)
 
 FORMAT, VERSION = "pegasos-checkpoint", 1
 

@@ -19,7 +19,7 @@ import numpy as np
 from pegasos.core.matrix import gram_work
 from pegasos.core.rows import n_columns, n_entries, n_rows, row_work
 from pegasos.objective.certificate import Evaluation
-from pegasos.objective.losses import Pinball, is_piecewise_linear
+from pegasos.objective.losses import Pinball, is_piecewise_linear, slope
 from pegasos.objective.problem import Problem
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.intercept import FreeIntercept
@@ -29,7 +29,7 @@ from pegasos.solvers.newton_cg import NewtonCG
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 MANY_EPOCHS = 300
-WIDE_EPOCHS = 60.0
+FEW_EPOCHS = 6.0  # of descent on wide data, where its epochs stay whole
 
 
 class Choice(NamedTuple):
@@ -143,8 +143,7 @@ def _hand_over(problem: Problem, state: AutoState, name: str) -> AutoState:
 
 def _successor(name: str, problem: Problem) -> str | None:
     """Who takes over from the named solver, if anyone can."""
-    smooth = not is_piecewise_linear(problem.loss)
-    if name == "dual" and smooth:
+    if name == "dual" and not is_piecewise_linear(problem.loss):
         return "newton_cg"
     if _too_wide(problem):
         return None
@@ -157,6 +156,11 @@ def _too_wide(problem: Problem) -> bool:
     return n_columns(problem.rows) > min(MAX_COLUMNS, 4 * n_rows(problem.rows))
 
 
+def _settles(loss: Any) -> bool:
+    """Whether rows far on the right side leave the epochs of descent, which then cost less."""
+    return bool(slope(loss, 30.0) == slope(loss, np.inf))
+
+
 def descends(problem: Problem) -> bool:
     """Whether descent is the method to begin with."""
     return _plan(problem)[0] == "dual"
@@ -167,7 +171,7 @@ def _plan(problem: Problem) -> tuple[str, float, str]:
     n, d = n_rows(problem.rows), n_columns(problem.rows)
     smooth = not is_piecewise_linear(problem.loss)
     if _too_wide(problem):
-        budget = WIDE_EPOCHS if smooth else np.inf
+        budget = np.inf if _settles(problem.loss) else FEW_EPOCHS
         return "dual", budget, f"{d} columns: too many for a d x d matrix"
     passes = 4.0 + 12.0 * float(problem.c @ problem.q) / n
     worth = _newton_in_passes(problem, smooth)
