@@ -12,7 +12,8 @@ _ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, in th
 @helper
 def exp_minus(t):
     """exp(-t) for t >= 0, to the last bits; 0 beyond 708."""
-    t = float(t)
+    far = t > 708.0
+    t = 708.0 if far else float(t)  # NaN is not far
     shifted = -1.4426950408889634 * t + _ROUND
     k = shifted - _ROUND
     r = (-t - k * 0.6931471803691238) - k * 1.9082149292705877e-10
@@ -23,7 +24,7 @@ def exp_minus(t):
     high = (1 / 40320 + r * (1 / 362880)) + (1 / 3628800 + r * (1 / 39916800)) * s
     top = 1 / 479001600 + r * (1 / 6227020800)
     power = np.int64((np.float64(shifted).view(np.int64) << 52) + (1023 << 52)).view(np.float64)
-    return 0.0 if t > 708.0 else ((low + mid * q) + (high + top * q) * (q * q)) * power
+    return 0.0 if far else ((low + mid * q) + (high + top * q) * (q * q)) * power
 
 
 @helper

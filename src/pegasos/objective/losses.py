@@ -185,7 +185,7 @@ def _(loss, alpha, z, q, c):
 
 @value.register(Logistic)
 def _(loss, z):
-    return log1p_unit(exp_minus(abs(z))) - min(z, 0.0)
+    return log1p_unit(exp_minus(abs(z))) + (0.0 if z > 0.0 else -z)
 
 
 @slope.register(Logistic)
