@@ -1,8 +1,10 @@
 """python -m benchmarks [WHAT] [options]
 
-race: time to within eps of the optimum against every rival; about ten minutes, or hours with
---full. certify: proven gaps on every tall set. startup: what a second process pays. files:
-reading and predicting from a large text. shuttle, uci: figure and table of the pinball paper.
+race: time to within eps of the optimum against every rival, a short version of some minutes or,
+with --full, every set, C and loss (--loss and --eps choose; one of each takes about ten minutes
+when the machine is quiet). certify: proven gaps on every tall set. startup: what a second process
+pays. files: reading and predicting from a large text. shuttle, uci: figure and table of the
+pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
 many: one-vs-all and a path of C against LIBLINEAR. growth: synthetic text up to 4
 million rows. passes: an epoch and a prediction in units of X @ w.

@@ -1,7 +1,8 @@
 """Time to a goal: for each entrant the loosest setting whose objective is at most the goal.
 
 All go through the same steps. First each way of each entrant is tightened until it is there, or
-until its fits have taken longer than the patience. Then those that got there are repeated, in
+until its fits have taken longer than the patience, which for rivals is at most a multiple of our
+own whole fit: what takes longer has lost by any measure. Then those that got there are repeated, in
 turns, as often for all; the best time of a run that is there counts. Processes wait for each
 other, so that nobody computes beside anybody else.
 """
@@ -14,8 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.objective import objective
-from benchmarks.rivals.entrants import ENTRANTS
+from benchmarks.rivals.entrants import ENTRANTS, OURS
 from benchmarks.rivals.process import FitError, Problem, Worker
+
+TIMES, LEAST = 40.0, 1.0  # the patience with a rival: so many of our fits, at least so many seconds
 
 
 class Outcome(NamedTuple):
@@ -76,8 +79,11 @@ def contest(
         name: [Lane(worker, way) for way in ENTRANTS[name].ways(problem.loss, eps)]
         for name, worker in workers.items()
     }
-    everyone = [lane for own in lanes.values() for lane in own]
-    there = [lane for lane in everyone if lane.search(problem, goal, patience)]
+    there = []
+    for name in sorted(lanes, key=lambda name: name not in OURS):
+        there += [lane for lane in lanes[name] if lane.search(problem, goal, patience)]
+        if name in OURS and there:
+            patience = min(patience, max(LEAST, TIMES * min(lane.best for lane in there)))
     for _ in range(repeats - 1):
         for lane in there:
             lane.run(problem, goal, patience)

@@ -1,10 +1,10 @@
 """Time to within eps of the optimum, pegasos against its rivals, whole fits, on two cores.
 
-The optimum is the value that pegasos reaches at tol=1e-8 (`known_to` is how far it is proven),
-eps is a share of the objective, no intercept anywhere. `pegasos` and `pegasos, 1 thread` stop by
-the loosest tolerance that gets there, as every rival does; `pegasos, proven` has tol=eps, so that
-its answer is not only true but proven. Data are handed over in memory as float32 (SciPy's CSR or
-NumPy); conversions into a package's own format are part of its fit, compilation is not.
+The optimum is the value that pegasos reaches at a thousandth of eps (`known_to` is how far it is
+proven), eps is a share of the objective, no intercept anywhere. `pegasos` and `pegasos, 1 thread`
+stop by the loosest tolerance that gets there, as every rival does; `pegasos, proven` has tol=eps,
+so that its answer is not only true but proven. Data are handed over in memory as float32 (SciPy's
+CSR or NumPy); conversions into a package's own format are part of its fit, compilation is not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Plan(NamedTuple):
     patience: float = 5.0
 
 
-FULL = Plan(ALL, (0.1, 1.0, 10.0, 100.0), ("hinge", "squared_hinge", "logistic"), patience=30.0)
+FULL = Plan(ALL, (0.1, 1.0, 10.0, 100.0), ("hinge", "squared_hinge", "logistic"), patience=10.0)
 
 
 def run(plan: Plan) -> None:
@@ -50,7 +50,8 @@ def run(plan: Plan) -> None:
         for name in plan.sets:
             rows = merged("race", _set(name, plan, workers, missing), KEYS, order=ALL)
             save("race", summary(rows), rows, tables(rows), pins(RIVALS))
-    draw(rows, HERE.parent / "docs" / "images" / "race.png")
+    drawn = [row for row in rows if (row["loss"], row["eps"]) == (README[0], README[2])]
+    draw(drawn or rows, HERE.parent / "docs" / "images" / "race.png")
     short = [row for row in rows if row["set"] in SHORT]
     chosen = [row for row in short if (row["loss"], row["C"], row["eps"]) == README]
     if {row["set"] for row in chosen} >= set(SHORT):
@@ -82,7 +83,7 @@ def _set(name: str, plan: Plan, workers: dict, missing: dict) -> list[dict]:
         store(X, y, folder)
         for loss, C in itertools.product(plan.losses, plan.Cs):
             case = {"set": name, "loss": loss, "C": C, "eps": plan.eps}
-            best = best_known(X, y, C, loss)
+            best = best_known(X, y, C, loss, max(1e-8, 1e-3 * plan.eps))
             goal = best.primal / (1.0 - plan.eps)
             problem = Problem(X, y, folder, C, loss)
             effort = (plan.repeats, plan.patience)
@@ -94,12 +95,12 @@ def _set(name: str, plan: Plan, workers: dict, missing: dict) -> list[dict]:
     return rows
 
 
-def best_known(X: Any, y: np.ndarray, C: float, loss: str) -> Any:
+def best_known(X: Any, y: np.ndarray, C: float, loss: str, tol: float = 1e-8) -> Any:
     """The certificate of our best answer."""
     from pegasos import LinearSVC, LogisticRegression
 
     model: Any = LogisticRegression() if loss == "logistic" else LinearSVC(loss=loss)
-    model.set_params(C=C, intercept="none", tol=1e-8, max_iter=100_000, max_time=120)
+    model.set_params(C=C, intercept="none", tol=tol, max_iter=100_000, max_time=60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `known_to` says how far it got
         return model.fit(X, y).certificate_

@@ -27,7 +27,18 @@ def _cases(rows: list[dict]) -> list[dict[str, dict]]:
 
 
 def summary(rows: list[dict]) -> list[str]:
-    """One sentence per rival: how often it gets there, and its time as a multiple of ours."""
+    """For each loss and eps one sentence per rival."""
+    head = "Geometric means of time / time of pegasos on two threads, over the cases solved."
+    parts = [head]
+    for loss, eps in sorted({(row["loss"], row["eps"]) for row in rows}):
+        chosen = [row for row in rows if (row["loss"], row["eps"]) == (loss, eps)]
+        lines = "\n".join(_sentences(chosen))
+        parts.append(f"{loss.replace('_', ' ').capitalize()}, within {eps:g}:\n\n{lines}")
+    return parts
+
+
+def _sentences(rows: list[dict]) -> list[str]:
+    """How often each rival gets there, and its time as a multiple of ours."""
     cases = [case for case in _cases(rows) if case["pegasos"]["ms"] is not None]
     lines = []
     for solver in ENTRANTS:
@@ -42,8 +53,7 @@ def summary(rows: list[dict]) -> list[str]:
                 parts.append(f"{np.exp(np.log(times).mean()):.2g} times ours on {kind}")
         ahead = sum(_ratio(case, solver) < 1.0 for case in there)
         lines.append(f"- {ENTRANTS[solver].label}: {', '.join(parts)}; faster in {ahead}.")
-    head = "Geometric means of time / time of pegasos on two threads, over the cases solved."
-    return [head, "\n".join(lines)]
+    return lines
 
 
 def _ratio(case: dict[str, dict], solver: str) -> float:

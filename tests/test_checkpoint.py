@@ -59,6 +59,7 @@ SOLVERS = [
     (LinearSVC, {"loss": "hinge", "solver": "interior", "tol": 1e-9}),
     (LinearSVC, {"loss": "hinge", "solver": "auto", "tol": 1e-9, "C": 0.3}),
     (LogisticRegression, {"solver": "newton", "tol": 1e-12}),
+    (LogisticRegression, {"solver": "newton_cg", "tol": 1e-12}),
 ]
 
 

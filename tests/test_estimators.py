@@ -288,7 +288,7 @@ def test_models_pickle_and_clone(pima):
         ({"loss": "huber"}, "'hinge', 'squared_hinge', 'pinball'"),
         ({"loss": Pinball(2.0)}, "0 <= tau <= 1"),
         ({"loss": 3}, "has no 'value'"),
-        ({"solver": "lbfgs"}, "'auto', 'dual', 'newton', 'interior'"),
+        ({"solver": "lbfgs"}, "'auto', 'dual', 'newton', 'newton_cg', 'interior'"),
         ({"intercept": "yes"}, "'free', 'penalised', 'none'"),
         ({"intercept": "penalised", "fit_intercept": False}, "contradicts"),
         ({"multi_class": "ovo"}, "'ovr'"),

@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegasos.core import matrix
-from pegasos.core.matrix import all_products, combine, gram, occupied, products, sqnorms
+from pegasos.core.matrix import (
+    all_products,
+    bent,
+    combine,
+    gram,
+    occupied,
+    products,
+    sqnorms,
+    squares,
+    taken,
+)
 from pegasos.core.rows import (
     n_columns,
     n_entries,
@@ -62,6 +72,24 @@ def test_the_whole_matrix(kind, seed, shape, bias):
     assert close(products(rows, w), X1 @ w)
     assert close(combine(rows, a), X1.T @ a)
     assert close(sqnorms(rows), (X1**2).sum(axis=1))
+
+
+@every_kind
+@given(seed=SEEDS, shape=SHAPES, bias=BIASES)
+@pytest.mark.bounds
+def test_curvature_by_products_and_chosen_rows(kind, seed, shape, bias):
+    rng = np.random.default_rng(seed)
+    rows = make_rows(kind, random_matrix(rng, *shape), bias)
+    X, w = plain(rows), rng.normal(size=shape[1] + 1)
+    h = rng.uniform(size=shape[0]) * (rng.random(shape[0]) < 0.7)
+    assert close(bent(rows, h, w), X.T @ (h * (X @ w)))
+    assert close(squares(rows, h), h @ X**2)
+    chosen = rng.integers(0, shape[0], rng.integers(1, 6))
+    part = taken(rows, chosen)
+    assert np.array_equal(plain(part), X[chosen])
+    assert [a.dtype for a in part if isinstance(a, np.ndarray)] == [
+        a.dtype for a in rows if isinstance(a, np.ndarray)
+    ]
 
 
 @every_kind

@@ -40,8 +40,8 @@ def compare(
         str,
         typer.Option(
             metavar="NAMES",
-            help="auto, dual, newton, interior (exact); pegasos, sgd, batch, pinball_pegasos, "
-            "perceptron (presets of PegasosClassifier); with commas between them.",
+            help="auto, dual, newton, newton_cg, interior (exact); pegasos, sgd, batch, "
+            "pinball_pegasos, perceptron (presets of PegasosClassifier); with commas between them.",
         ),
     ] = "dual,newton,pegasos,sgd,batch",
     output: Annotated[
@@ -274,7 +274,7 @@ def _draw(output: Path, facts: dict[str, Any], result: Comparison) -> None:
 def _remarks(facts: dict[str, Any]) -> list[str]:
     """What a reader of the curves must know."""
     remarks = []
-    steps = [name for name in ("newton", "interior") if name in facts["curves"]]
+    steps = [name for name in ("newton", "newton_cg", "interior") if name in facts["curves"]]
     if steps:
         remarks.append(f"An epoch of {', '.join(steps)} is a step, which costs more than a pass.")
     if "auto" in facts["curves"]:

@@ -33,6 +33,7 @@ class SolverName(StrEnum):
     auto = "auto"
     dual = "dual"
     newton = "newton"
+    newton_cg = "newton_cg"
     interior = "interior"
 
 

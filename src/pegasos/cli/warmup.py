@@ -17,8 +17,8 @@ STORAGES = ("array", "CSR matrix")
 DTYPES = ("float32", "float64")
 LOSSES = {
     "hinge": ("dual", "newton", "interior"),
-    "squared_hinge": ("dual", "newton"),
-    "logistic": ("dual", "newton"),
+    "squared_hinge": ("dual", "newton", "newton_cg"),
+    "logistic": ("dual", "newton", "newton_cg"),
 }
 
 

@@ -80,10 +80,11 @@ def _install() -> None:
     from pegasos.core import llvm  # noqa: F401  (its import registers the prefetch)
 
     reorder = {"fastmath": {"reassoc", "contract"}}  # never more: NaN must stay NaN
+    inlined = {"forceinline": True}  # a loop with a call in it does not vectorise
 
     def enter(verb: Any) -> None:
         overload(verb, strict=False, jit_options=reorder)(_chooser(verb, reordered=True))
-        overload(verb, strict=False)(_chooser(verb, reordered=False))
+        overload(verb, strict=False, jit_options=inlined)(_chooser(verb, reordered=False))
 
     for verb in VERBS:
         enter(verb)

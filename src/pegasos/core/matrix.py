@@ -5,12 +5,17 @@ Each runs over blocks of rows (see `core.threads`), so that it can be interrupte
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.rows import (
+    CsrRows,
+    DenseRows,
     n_columns,
     n_entries,
     n_rows,
@@ -20,10 +25,11 @@ from pegasos.core.rows import (
     row_prefetch,
     row_products,
     row_sqnorm,
+    row_squares,
 )
 from pegasos.core.threads import run_blocks
 
-_BLOCK = 1 << 19  # entries in a block: half a millisecond of work
+_BLOCK = 1 << 18  # entries in a block: some tenths of a millisecond
 MAX_WIDTH = 10_000  # columns of a Gram matrix: 0.8 GB
 _AHEAD = 4  # rows between a prefetch and the use of the row
 
@@ -45,6 +51,20 @@ def _combine(rows, a, out, start, stop):
     for i in range(start, stop):
         if a[i] != 0.0:
             row_axpy(rows, i, a[i], out)
+
+
+@hot
+def _bend(rows, h, x, out, start, stop):
+    for i in range(start, stop):
+        if h[i] != 0.0:
+            row_axpy(rows, i, h[i] * row_dot(rows, i, x), out)
+
+
+@hot
+def _squares(rows, h, out, start, stop):
+    for i in range(start, stop):
+        if h[i] != 0.0:
+            row_squares(rows, i, h[i], out)
 
 
 @hot
@@ -83,11 +103,25 @@ def all_products(rows: Any, W: np.ndarray) -> np.ndarray:
 
 def combine(rows: Any, a: np.ndarray) -> np.ndarray:
     """X' a, the virtual column included."""
-    width = n_columns(rows) + 1
+    return _summed(rows, partial(_combine, rows, a))
+
+
+def bent(rows: Any, h: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """X' diag(h) X x; rows with h = 0 cost nothing."""
+    return _summed(rows, partial(_bend, rows, h, x))
+
+
+def squares(rows: Any, h: np.ndarray) -> np.ndarray:
+    """The diagonal of X' diag(h) X."""
+    return _summed(rows, partial(_squares, rows, h))
+
+
+def _summed(rows: Any, add: Callable[[np.ndarray, int, int], Any]) -> np.ndarray:
+    """The sum over blocks of rows of what add(out, start, stop) adds to a vector over columns."""
 
     def part(start: int, stop: int) -> np.ndarray:
-        out = np.zeros(width)
-        _combine(rows, a, out, start, stop)
+        out = np.zeros(n_columns(rows) + 1)
+        add(out, start, stop)
         return out
 
     parts = run_blocks(part, n_rows(rows), _block(rows))
@@ -106,7 +140,7 @@ def sqnorms(rows: Any) -> np.ndarray:
 
 def _block(rows: Any) -> int:
     """Rows in a block: enough entries to outweigh a private copy of w."""
-    entries = max(_BLOCK, 4 * n_columns(rows))
+    entries = max(_BLOCK, 8 * n_columns(rows))
     return max(1, int(entries * n_rows(rows) / max(1, n_entries(rows))))
 
 
@@ -132,11 +166,48 @@ def gram(rows: Any, h: np.ndarray, dtype: Any, columns: np.ndarray) -> np.ndarra
             "use solver='dual' or 'auto'"
         )
     chosen = np.flatnonzero(h)
-    entries_per_row = n_entries(rows) / max(1, n_rows(rows))
-    few = entries_per_row**2 < 0.1 * n_columns(rows) ** 2
-    if few:
+    if _few(rows):
         return _outer_gram(rows, h, chosen)[np.ix_(columns, columns)]
     return _blas_gram(rows, h, chosen, dtype, columns)
+
+
+def _few(rows: Any) -> bool:
+    """Whether outer products of the entries of a row are less work than whole ones."""
+    return n_entries(rows) ** 2 < 0.1 * (n_rows(rows) * n_columns(rows)) ** 2
+
+
+def gram_work(rows: Any) -> float:
+    """The time of a Gram matrix in nanoseconds (about: for choosing a method)."""
+    n, d, entries = n_rows(rows), n_columns(rows), n_entries(rows)
+    return 0.5 * entries**2 / max(1, n) if _few(rows) else n * (0.013 * d * d + 3.5 * d)
+
+
+@generic
+def taken(rows: Any, chosen: np.ndarray) -> Any:
+    """The chosen rows, copied"""
+
+
+@taken.register(DenseRows)
+def _(rows, chosen):
+    return rows._replace(values=_read_only(rows.values[chosen]))
+
+
+@taken.register(CsrRows)
+def _(rows, chosen):
+    lengths = (rows.starts[1:] - rows.starts[:-1])[chosen]
+    starts = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths)])
+    shift = np.repeat(rows.starts[chosen] - starts[:-1], lengths.astype(np.int64))
+    entries = shift + np.arange(int(starts[-1]), dtype=np.uint64)
+    return rows._replace(
+        values=_read_only(rows.values[entries]),
+        columns=_read_only(rows.columns[entries]),
+        starts=_read_only(starts),
+    )
+
+
+def _read_only(a: np.ndarray) -> np.ndarray:
+    a.flags.writeable = False
+    return a
 
 
 def _blas_gram(rows, h, chosen, dtype, columns):

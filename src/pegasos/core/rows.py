@@ -84,6 +84,11 @@ def row_axpy(rows: Any, i: int, a: float, w: np.ndarray) -> None:
 
 
 @generic
+def row_squares(rows: Any, i: int, a: float, out: np.ndarray) -> None:
+    """out += a (squares of x_i)"""
+
+
+@generic
 def row_dots(rows: Any, i: int, W: np.ndarray, out: np.ndarray) -> None:
     """out = x_i . W for the LANES float32 columns of W (see `core.lanes`)"""
 
@@ -207,6 +212,21 @@ def _(rows, i, a, w):
         w[rows.columns[k]] += a * rows.values[k]
     if rows.bias != 0.0:
         w[rows.width] += a * rows.bias
+
+
+@row_squares.register(DenseRows)
+def _(rows, i, a, out):
+    x = rows.values[i]
+    for k in range(x.shape[0]):
+        out[k] += a * x[k] * x[k]
+    out[x.shape[0]] += a * rows.bias * rows.bias
+
+
+@row_squares.register(CsrRows)
+def _(rows, i, a, out):
+    for k in range(rows.starts[i], rows.starts[i + 1]):
+        out[rows.columns[k]] += a * rows.values[k] * rows.values[k]
+    out[rows.width] += a * rows.bias * rows.bias
 
 
 @row_dots.register(DenseRows)

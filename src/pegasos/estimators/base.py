@@ -29,7 +29,7 @@ from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.one_vs_all import Task, Watch, signs, solve
 from pegasos.estimators.transfer import centers_of
 from pegasos.model.linear import chosen, scores_of, weight_vectors
-from pegasos.objective.losses import Pinball
+from pegasos.objective.losses import Pinball, is_piecewise_linear
 from pegasos.objective.problem import C_from_lam
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
@@ -194,6 +194,10 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._stop(), self._bias()
         if getattr(self, "solver", None) == "interior" and not isinstance(loss, Pinball):
             raise ValueError("solver='interior' is for hinge and pinball loss; 'newton' for others")
+        if getattr(self, "solver", None) == "newton_cg" and is_piecewise_linear(loss):
+            raise ValueError(
+                "solver='newton_cg' is for squared hinge and logistic; 'newton' for others"
+            )
         self._solver()
         par.positive("C", self.C)
         if self.lam is not None:

@@ -38,8 +38,9 @@ _COMMON = """C : float, default=1.0
         One problem per class against the rest.
     center : fitted linear model or array, default=None
         The point w0 from which w is penalised: 1/2 ||w - w0||^2 (transfer from a related model).
-    solver : {"auto", "dual", "newton", "interior"}, default="auto"
-        "auto" chooses and records why in `solver_`.
+    solver : {"auto", "dual", "newton", "newton_cg", "interior"}, default="auto"
+        "auto" chooses and records why in `solver_`; "newton_cg" is for squared hinge and logistic
+        loss, "interior" for hinge and pinball.
     n_threads : int, default=None
         Threads; None means all cores. The same number gives the same bits. Another number gives
         the same, unless descent runs over more than a million entries: there the threads share

@@ -13,7 +13,7 @@ from pegasos.objective.losses import Hinge, Pinball, SquaredHinge, check_loss
 from pegasos.solvers.stops import RULES
 
 LOSSES = {"hinge": Hinge, "squared_hinge": SquaredHinge, "pinball": lambda: Pinball(0.5)}
-SOLVERS = ("auto", "dual", "newton", "interior")
+SOLVERS = ("auto", "dual", "newton", "newton_cg", "interior")
 INTERCEPTS = ("free", "penalised", "none")
 
 

@@ -18,7 +18,17 @@ from pegasos.data.atomic import replacing
 from pegasos.data.errors import DataError
 from pegasos.objective.certificate import Certificate, Evaluation
 from pegasos.objective.problem import Problem
-from pegasos.solvers import auto, driver, dual, intercept, interior, newton, stops
+from pegasos.solvers import (
+    auto,
+    driver,
+    dual,
+    intercept,
+    interior,
+    linalg,
+    newton,
+    newton_cg,
+    stops,
+)
 
 FORMAT, VERSION = "pegasos-checkpoint", 1
 
@@ -45,6 +55,8 @@ _TYPES: dict[str, type] = {
         *(auto.Auto, auto.AutoState, auto.Choice, dual.Dual, dual.DualState),
         *(intercept.FreeIntercept, intercept.InterceptState, newton.Newton, newton.NewtonState),
         *(newton.Curvature, interior.Interior, interior.InteriorState, interior.Point),
+        *(newton_cg.NewtonCG, newton_cg.NewtonCGState, newton_cg.Response),
+        *(newton_cg.Preconditioner, linalg.Factor),
         *(driver.Snapshot, driver.Progress, Certificate, Evaluation, Finished, Solved),
         stops.Scored,
     )

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import generic, helper
+from pegasos.core.elementary import exp_minus, log1p_unit
 
 _TINY = 1e-300
 
@@ -184,7 +185,7 @@ def _(loss, alpha, z, q, c):
 
 @value.register(Logistic)
 def _(loss, z):
-    return math.log1p(math.exp(-abs(z))) + max(0.0, -z)
+    return log1p_unit(exp_minus(abs(z))) + (0.0 if z > 0.0 else -z)
 
 
 @slope.register(Logistic)
@@ -199,7 +200,7 @@ def _(loss, a):
 
 @curvature.register(Logistic)
 def _(loss, z):
-    e = math.exp(-abs(z))
+    e = exp_minus(abs(z))
     return e / ((1.0 + e) * (1.0 + e))
 
 
@@ -227,7 +228,7 @@ def _(loss, alpha, z, q, c):
 
 @helper
 def _sigmoid(t):
-    e = math.exp(-abs(t))
+    e = exp_minus(abs(t))
     return (1.0 if t >= 0.0 else e) / (1.0 + e)
 
 

@@ -21,7 +21,7 @@ from pegasos.core.matrix import products
 from pegasos.estimators.online import PRESETS, PegasosClassifier
 from pegasos.estimators.parameters import SOLVERS
 from pegasos.objective.certificate import Certificate, evaluate
-from pegasos.objective.losses import Perceptron, Pinball
+from pegasos.objective.losses import Perceptron, Pinball, is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.auto import Auto, solver_named
 from pegasos.solvers.driver import Driver, Progress, Solver, Stop, run
@@ -89,6 +89,8 @@ def check_name(name: str, loss: Any) -> None:
         raise ValueError(f"no solver is named {name!r}; the solvers are {', '.join(NAMES)}")
     if name == "interior" and not isinstance(loss, Pinball):
         raise ValueError("interior is for hinge and pinball loss: leave it out, or take newton")
+    if name == "newton_cg" and is_piecewise_linear(loss):
+        raise ValueError("newton_cg is for smooth losses: leave it out, or take newton")
 
 
 def method_named(name: str, problem: Problem, epochs: int = 1) -> Method:

@@ -2,9 +2,10 @@
 
 Coordinate descent pays for C ||x||^2: it needs about 4 + 12 mean(c_i q_i) passes to a relative
 gap of 1e-3 (measured over a9a, ijcnn1, magic04, spambase, mnist, C from 0.01 to 10; within a
-factor of two). Newton's method needs some twenty steps whatever C, five if the loss is smooth, each
-with a d x d Gram matrix. Both are counted in nanoseconds of row work and compared. Descent goes on
-beyond its budget while another one brings the gap down tenfold. Only counts and gaps decide, never
+factor of two). Newton's method needs some twenty steps whatever C, each with a d x d Gram matrix;
+if the loss is smooth, about four after those on a sample, each with that matrix or a few products
+(`newton_cg`). Both are counted in nanoseconds of row work and compared. Descent goes on beyond its
+budget while another one brings the gap down tenfold. Only counts and gaps decide, never
 the clock, so a run repeats.
 """
 
@@ -15,17 +16,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegasos.core.matrix import gram_work
 from pegasos.core.rows import n_columns, n_entries, n_rows, row_work
 from pegasos.objective.certificate import Evaluation
-from pegasos.objective.losses import Pinball, is_piecewise_linear
+from pegasos.objective.losses import Pinball, is_piecewise_linear, slope
 from pegasos.objective.problem import Problem
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.intercept import FreeIntercept
 from pegasos.solvers.interior import Interior
 from pegasos.solvers.newton import Newton
+from pegasos.solvers.newton_cg import NewtonCG
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 MANY_EPOCHS = 300
+FEW_EPOCHS = 6.0  # of descent on wide data, where its epochs stay whole
 
 
 class Choice(NamedTuple):
@@ -78,7 +82,7 @@ def solver_named(name: str, problem: Problem) -> Any:
     """The solver a user asks for by name."""
     if name == "dual":
         return FreeIntercept(Dual()) if problem.free else Dual()
-    return {"auto": Auto, "newton": Newton, "interior": Interior}[name]()
+    return {"auto": Auto, "newton": Newton, "newton_cg": NewtonCG, "interior": Interior}[name]()
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,8 @@ def _hand_over(problem: Problem, state: AutoState, name: str) -> AutoState:
 
 def _successor(name: str, problem: Problem) -> str | None:
     """Who takes over from the named solver, if anyone can."""
+    if name == "dual" and not is_piecewise_linear(problem.loss):
+        return "newton_cg"
     if _too_wide(problem):
         return None
     if name == "dual":
@@ -150,6 +156,11 @@ def _too_wide(problem: Problem) -> bool:
     return n_columns(problem.rows) > min(MAX_COLUMNS, 4 * n_rows(problem.rows))
 
 
+def _settles(loss: Any) -> bool:
+    """Whether rows far on the right side leave the epochs of descent, which then cost less."""
+    return bool(slope(loss, 30.0) == slope(loss, np.inf))
+
+
 def descends(problem: Problem) -> bool:
     """Whether descent is the method to begin with."""
     return _plan(problem)[0] == "dual"
@@ -158,24 +169,28 @@ def descends(problem: Problem) -> bool:
 def _plan(problem: Problem) -> tuple[str, float, str]:
     """Solver name, its budget of epochs, and the reason in words."""
     n, d = n_rows(problem.rows), n_columns(problem.rows)
-    if _too_wide(problem):
-        return "dual", np.inf, f"{d} columns: too many for a d x d matrix"
     smooth = not is_piecewise_linear(problem.loss)
+    if _too_wide(problem):
+        budget = np.inf if _settles(problem.loss) else FEW_EPOCHS
+        return "dual", budget, f"{d} columns: too many for a d x d matrix"
     passes = 4.0 + 12.0 * float(problem.c @ problem.q) / n
     worth = _newton_in_passes(problem, smooth)
     reason = f"descent would take about {passes:.0f} passes, Newton as long as {worth:.0f}"
-    if passes < (0.5 * worth if smooth else worth):
+    if passes < worth:
         return "dual", min(1.5 * worth, 2.0 * passes + 10.0), reason
     if worth > 300.0 and not smooth:  # steps are dear: descend first, for a part of their price
         return "dual", worth / 30.0, reason
-    return "newton", 300.0, reason
+    return ("newton_cg", np.inf, reason) if smooth else ("newton", 300.0, reason)
 
 
 def _newton_in_passes(problem: Problem, smooth: bool) -> float:
     """The cost of a Newton run in passes of descent, by the work on one row (in ns)."""
     d, per_row = n_columns(problem.rows), n_entries(problem.rows) / n_rows(problem.rows)
     row = row_work(problem.rows)
-    outer = min(0.033 * d * d, 0.5 * per_row**2)
     miss = 100.0 if n_entries(problem.rows) > 1 << 22 else 0.0  # rows in random order, not in cache
-    grams, sums = (1.5, 13.0) if smooth else (6.0, 100.0)
-    return 2.0 * (grams * outer + sums * (row + 10.0)) / (30.0 + 2.5 * row + miss)
+    descent = 30.0 + 2.5 * row + miss
+    if smooth:
+        matrix = min(gram_work(problem.rows) / n_rows(problem.rows), 8.0 * row + 40.0)
+        return 4.0 * (matrix + 2.0 * row + 15.0) / descent
+    outer = min(0.033 * d * d, 0.5 * per_row**2)
+    return 2.0 * (6.0 * outer + 100.0 * (row + 10.0)) / descent

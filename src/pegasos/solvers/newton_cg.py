@@ -1,0 +1,300 @@
+"""Truncated Newton method for losses with curvature, on tall and on wide data.
+
+Problem:  min_w 1/2 ||w - w0||_R^2 + sum_i c_i l(z_i),  R = I, but 0 for a free intercept
+Response: a_i = -c_i l'(z_i), v = sum_i a_i y_i x_i; the gradient is g = R (w - w0) - v
+Update:   H d = -g, H = R + X' diag(h) X, h_i = c_i l''(z_i), by conjugate gradients until the
+          residual is a tenth of g in the norm of a preconditioner M; then w <- w + t d with t
+          from the derivative along d, for which the scores suffice
+M:        H itself, factored, where that is less work than a few products with H, and then no
+          iterations are needed; else an H of an earlier step or of the sample, renewed when the
+          last step took longer than a new one; the diagonal of H if there are too many columns.
+Start:    the same method on a sample of the rows, their weights scaled up, until its steps gain
+          less than the error of the sample, which is then all that is left to do.
+Stopping: `estimate` = P(w) - D(a) = 1/2 ||g||^2, and what the imbalance of a free intercept costs.
+
+Lin, Weng, Keerthi, JMLR 2008 (trust region Newton); Byrd, Chin, Neveitt, Nocedal, SIAM J. Optim.
+2011 (sampled Hessians).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from pegasos.core.jit import hot
+from pegasos.core.matrix import bent, combine, gram, gram_work, occupied, products, squares, taken
+from pegasos.core.rows import is_single, n_columns, n_rows, row_work
+from pegasos.data.check import frozen
+from pegasos.objective.certificate import Evaluation
+from pegasos.objective.losses import curvature, is_piecewise_linear, slope, value
+from pegasos.objective.problem import Problem
+from pegasos.solvers.linalg import Factor, factored, solved
+from pegasos.solvers.newton import penalties
+
+MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
+_RESIDUAL = 0.1  # of the gradient, where conjugate gradients stop
+_MOST = 60  # of their iterations in one step
+_USUAL = 4.0  # of their iterations with an M that is about right
+_SHARE = 8  # the sample is this part of the rows, but at least
+_PER_COLUMN = 4  # so many for each column
+_FLAT = 0.2  # of the derivative along d at the start: where a line search ends
+
+
+class Response(NamedTuple):
+    """At w: its scores X w, a, h, g, P(w) and the gap of w and a."""
+
+    w: np.ndarray
+    scores: np.ndarray
+    a: np.ndarray
+    h: np.ndarray
+    gradient: np.ndarray
+    objective: float
+    gap: float
+
+
+class Preconditioner(NamedTuple):
+    """M: over `columns`, those that hold anything, by its factor; without one its diagonal."""
+
+    columns: np.ndarray
+    diagonal: np.ndarray
+    factor: Factor | None
+
+
+class NewtonCGState(NamedTuple):
+    """w, the response there (None: not yet computed), M, iterations of the last step, all work."""
+
+    w: np.ndarray
+    at: Response | None
+    M: Preconditioner | None
+    last: float
+    passes: float
+    epoch: int
+    exhausted: bool
+
+    @property
+    def estimate(self) -> float:
+        return np.inf if self.at is None else self.at.gap
+
+    @property
+    def objective(self) -> float:
+        return np.inf if self.at is None else self.at.objective
+
+
+@dataclass(frozen=True)
+class NewtonCG:
+    """Truncated Newton method; `sampling`: whether to begin with a sample of the rows."""
+
+    sampling: bool = True
+
+    def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> NewtonCGState:
+        if is_piecewise_linear(problem.loss):
+            raise ValueError(
+                "NewtonCG needs a loss with curvature (squared hinge, logistic); "
+                f"use Dual, Newton or Interior for {type(problem.loss).__name__}"
+            )
+        w, at = problem.center.copy(), None
+        if alpha is not None:
+            w += penalties(problem) * combine(problem.rows, problem.y * alpha)
+            at = _respond(problem, w, products(problem.rows, w))
+        return NewtonCGState(w, at, None, _USUAL, 0.0, 0, False)
+
+    def step(self, problem: Problem, state: NewtonCGState) -> NewtonCGState:
+        """A Newton step on all rows, the first after those on a sample."""
+        if state.at is None:
+            if self.sampling:
+                state = _from_sample(problem, state)
+            at = _respond(problem, state.w, products(problem.rows, state.w))
+            state = state._replace(at=at)
+        return _newton_step(problem, state)
+
+    def candidate(self, problem: Problem, state: NewtonCGState) -> tuple[np.ndarray, np.ndarray]:
+        at = state.at
+        if at is None:
+            at = _respond(problem, state.w, products(problem.rows, state.w))
+        return at.a, state.w
+
+    def refresh(self, problem: Problem, state: NewtonCGState, seen: Evaluation) -> NewtonCGState:
+        return state
+
+
+def _too_wide(problem: Problem) -> bool:
+    return n_columns(problem.rows) > MAX_COLUMNS
+
+
+def _from_sample(problem: Problem, state: NewtonCGState) -> NewtonCGState:
+    """The state at the w of a sample, with its M; as it was where a sample would be too large."""
+    n, d = n_rows(problem.rows), n_columns(problem.rows)
+    every = n // max(1, n // _SHARE, _PER_COLUMN * d)
+    if _too_wide(problem) or every < 2:
+        return state
+    part = _sample(problem, every)
+    used = Preconditioner(occupied(problem.rows), penalties(problem), None)  # by any of the rows
+    at = _respond(part, state.w, products(part.rows, state.w))
+    inner = state._replace(at=at, M=used)
+    noise = max(3e-3, 0.5 * d * every / n)  # the error of the sample, as a share
+    before = np.inf
+    while before - at.objective > noise * at.objective and inner.epoch < 30:
+        before = at.objective
+        inner = _newton_step(part, inner)
+        assert inner.at is not None
+        at = inner.at
+    M = inner.M
+    if not gram_work(problem.rows) <= _USUAL * _product_work(problem):  # then M will be used
+        M = _preconditioner(part, at, M)
+    return state._replace(w=at.w, M=M)
+
+
+def _sample(problem: Problem, every: int) -> Problem:
+    """One row of each `every` that follow one another, drawn at random."""
+    first = np.arange(0, n_rows(problem.rows) - every + 1, every)
+    chosen = first + np.random.default_rng(0).integers(0, every, first.size)
+    y, c, q = (frozen(values[chosen]) for values in (problem.y, problem.c, problem.q))
+    return problem._replace(rows=taken(problem.rows, chosen), y=y, c=frozen(every * c), q=q)
+
+
+def _product_work(problem: Problem) -> float:
+    """The time of H x in nanoseconds, about; what Python adds to it included."""
+    return 1e5 + 2.0 * n_rows(problem.rows) * (row_work(problem.rows) + 5.0)
+
+
+def _newton_step(problem: Problem, state: NewtonCGState) -> NewtonCGState:
+    at, M, k = state.at, state.M, 0
+    assert at is not None
+    try:
+        if M is None or _due(problem, state):
+            M = _preconditioner(problem, at, M)
+        if M is state.M or M.factor is None:
+            d, k = _conjugate_gradients(problem, at, M)
+        else:
+            d = -_solved(M, at.gradient)
+    except np.linalg.LinAlgError:
+        return state._replace(epoch=state.epoch + 1, exhausted=True)
+    moved = _moved(problem, at, d)
+    better = moved.objective < at.objective or moved.gap < at.gap
+    return state._replace(
+        w=moved.w,
+        at=moved,
+        M=M,
+        last=max(_USUAL, k),
+        passes=state.passes + k + 3.0,
+        epoch=state.epoch + 1,
+        exhausted=not better,
+    )
+
+
+def _due(problem: Problem, state: NewtonCGState) -> bool:
+    """Whether to make M anew: there is none, or it costs less than the last step's iterations."""
+    if state.M is None or state.M.factor is None:
+        return True
+    return gram_work(problem.rows) <= state.last * _product_work(problem)
+
+
+def _preconditioner(problem: Problem, at: Response, last: Preconditioner | None) -> Preconditioner:
+    """M at w. Products are float32 while their rounding is far below the unit of R."""
+    R = penalties(problem)
+    if _too_wide(problem):
+        diagonal = R + squares(problem.rows, at.h)
+        return Preconditioner(np.arange(0), np.where(diagonal > 0.0, diagonal, 1.0), None)
+    columns = occupied(problem.rows) if last is None else last.columns
+    precise = problem.free or not is_single(problem.rows) or float(at.h @ problem.q) * 6e-8 > 0.03
+    H = gram(problem.rows, at.h, np.float64 if precise else np.float32, columns)
+    H[np.diag_indices_from(H)] += R[columns]
+    return Preconditioner(columns, R, factored(H))
+
+
+def _solved(M: Preconditioner, r: np.ndarray) -> np.ndarray:
+    """M^-1 r; in an empty column 0, so that w stays at w0."""
+    if M.factor is None:
+        return r / M.diagonal
+    x = np.zeros_like(r)
+    x[M.columns] = solved(M.factor, r[M.columns])
+    return x
+
+
+def _conjugate_gradients(
+    problem: Problem, at: Response, M: Preconditioner
+) -> tuple[np.ndarray, int]:
+    """d with H d = -g, nearly, and the number of products with H."""
+    R = penalties(problem)
+    d, r = np.zeros_like(at.w), -at.gradient
+    s = _solved(M, r)
+    p, size = s, float(r @ s)
+    enough, k = _RESIDUAL**2 * size, 0
+    while size > enough and k < _MOST:
+        Hp = R * p + bent(problem.rows, at.h, p)
+        t = size / float(p @ Hp)
+        d += t * p
+        r -= t * Hp
+        s = _solved(M, r)
+        last, size = size, float(r @ s)
+        p = s + (size / last) * p
+        k += 1
+    return d, k
+
+
+def _moved(problem: Problem, at: Response, d: np.ndarray) -> Response:
+    """The response at w + t d, lower and where the derivative along d has nearly vanished.
+
+    t = 1 first; beyond it while the derivative falls, since far from the optimum the steps of the
+    logistic loss are short.
+    """
+    along, shrink = products(problem.rows, d), penalties(problem) * d
+    d0, d1 = float((at.w - problem.center) @ shrink), float(d @ shrink)
+    start = float(at.gradient @ d)
+    low, high, at_low, at_high, t = 0.0, np.inf, start, np.inf, 1.0
+    for k in range(60 if start < 0.0 else 0):
+        scores = at.scores + t * along
+        found = _responses(problem, scores)
+        tilt = d0 + t * d1 - float((problem.y * along) @ found[0])
+        if tilt <= 0.0 and (tilt >= _FLAT * start or t >= 8.0):
+            return _arrived(problem, at.w + t * d, scores, found)
+        if 0.0 < tilt <= -_FLAT * start:
+            moved = _arrived(problem, at.w + t * d, scores, found)
+            if moved.objective <= at.objective + 1e-14 * abs(at.objective):
+                return moved
+        if tilt < 0.0:
+            low, at_low = t, tilt
+        else:
+            high, at_high = t, tilt
+        secant = k % 2 == 0 and at_high < np.inf
+        middle = low - at_low * (high - low) / (at_high - at_low) if secant else 0.5 * (low + high)
+        t = 2.0 * t if high == np.inf else middle
+    return at
+
+
+def _respond(problem: Problem, w: np.ndarray, scores: np.ndarray) -> Response:
+    return _arrived(problem, w, scores, _responses(problem, scores))
+
+
+def _arrived(problem: Problem, w: np.ndarray, scores: np.ndarray, found) -> Response:
+    """The response from a, h and costs at the scores of w."""
+    a, h, costs = found
+    away = penalties(problem) * (w - problem.center)
+    gradient = away - combine(problem.rows, problem.y * a)
+    gap = 0.5 * float(gradient @ gradient)
+    if problem.free:  # an unbalanced a costs about what it must give up
+        gap += abs(float(gradient[-1]) / problem.rows.bias) - 0.5 * float(gradient[-1]) ** 2
+    objective = 0.5 * float(away @ away) + float(costs.sum())
+    return Response(w, scores, a, h, gradient, objective, gap)
+
+
+def _responses(problem: Problem, scores: np.ndarray) -> tuple[np.ndarray, ...]:
+    found = tuple(np.empty_like(scores) for _ in range(3))
+    _fill(problem, scores, *found)
+    return found
+
+
+@hot
+def _fill(problem, scores, a, h, costs):
+    """Responses, curvatures and losses.
+
+    Two loops, and sums left to NumPy: with more arrays, or a sum, a loop does not vectorise.
+    """
+    loss, y, c = problem.loss, problem.y, problem.c
+    for i in range(scores.shape[0]):
+        z = y[i] * scores[i]
+        a[i], h[i] = -c[i] * slope(loss, z), c[i] * curvature(loss, z)
+    for i in range(scores.shape[0]):
+        costs[i] = c[i] * value(loss, y[i] * scores[i])

@@ -1,0 +1,35 @@
+"""exp and log1p of our own against libm's."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pegasos.core.elementary import exp_minus, log1p_unit
+from pegasos.core.jit import hot
+
+
+@hot
+def both(t, e, logs):
+    for i in range(t.shape[0]):
+        e[i] = exp_minus(t[i])
+        logs[i] = log1p_unit(e[i])
+
+
+@given(t=st.floats(0.0, 708.0))
+def test_they_are_right_to_the_last_bits(t):
+    assert exp_minus(t) == pytest.approx(math.exp(-t), rel=1e-15)
+    e = math.exp(-t)
+    assert log1p_unit(e) == pytest.approx(math.log1p(e), rel=2e-15)
+
+
+@pytest.mark.jit
+def test_compiled_as_well():
+    t = np.concatenate([np.linspace(0.0, 50.0, 5001), [700.0, 708.5, np.inf, np.nan]])
+    e, logs = np.empty_like(t), np.empty_like(t)
+    both(t, e, logs)
+    assert np.allclose(e[:-3], np.exp(-t[:-3]), rtol=1e-15, atol=0.0)
+    assert np.allclose(logs[:-3], np.log1p(np.exp(-t[:-3])), rtol=2e-15, atol=0.0)
+    assert e[-3] == e[-2] == 0.0 and np.isnan(e[-1]) and np.isnan(logs[-1])

@@ -1,0 +1,198 @@
+"""The truncated Newton method: its optimum by every way to a direction, from a sample or not."""
+
+import numpy as np
+import pytest
+from conftest import (
+    SEEDS,
+    any_problem,
+    every_intercept,
+    every_kind,
+    frozen,
+    make_rows,
+    plain,
+    random_labels,
+    random_problem,
+    run_python,
+    turned,
+)
+from hypothesis import assume, given
+from test_newton import reference
+
+from pegasos.core.threads import use_threads
+from pegasos.objective.certificate import evaluate
+from pegasos.objective.losses import Hinge, Logistic, SquaredHinge
+from pegasos.objective.problem import make_problem
+from pegasos.solvers import newton_cg
+from pegasos.solvers.driver import Stop, run
+from pegasos.solvers.newton_cg import NewtonCG
+
+pytestmark = pytest.mark.filterwarnings("error")
+LOSSES = [SquaredHinge(), Logistic()]
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+CLOSE = Stop(tol=1e-6, max_epochs=200)
+VERY_CLOSE = Stop(tol=1e-10, max_epochs=200)
+
+
+@pytest.fixture(params=["matrix", "old matrix", "diagonal"])
+def way(request, monkeypatch):
+    """The three ways to a direction, each forced."""
+    if request.param == "old matrix":
+        monkeypatch.setattr(newton_cg, "gram_work", lambda rows: np.inf)
+    elif request.param == "diagonal":
+        monkeypatch.setattr(newton_cg, "MAX_COLUMNS", 1)
+    return request.param
+
+
+def tall_problem(loss, intercept="none", kind="csr-float32-uint32", n=800, C=1.0):
+    """Enough rows for a sample; the last columns are rare, so that a sample may miss them."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 6))
+    X[:, 4] *= rng.random(n) < 0.01
+    X[:, 5] = 0.0
+    X[[7, n - 2], 5] = 2.0
+    y = random_labels(rng, X + 0.5 * rng.normal(size=X.shape))
+    rows = make_rows(kind, X, 0.0 if intercept == "none" else 1.0)
+    return make_problem(rows, y, np.full(n, C), loss, free=intercept == "free")
+
+
+@every_loss
+@every_intercept
+@pytest.mark.parametrize("kind", ["dense-float64", "csr-float32-uint32"])
+@pytest.mark.bounds
+def test_the_optimum_is_that_of_the_reference(loss, intercept, kind, way):
+    problem = random_problem(1, loss, kind, intercept, centered=True)
+    result = run(NewtonCG(), problem, VERY_CLOSE)
+    w, least = reference(problem)
+    assert result.certificate.primal == pytest.approx(least, rel=1e-9)
+    assert np.allclose(plain(problem.rows) @ result.best.w, plain(problem.rows) @ w, atol=1e-4)
+
+
+@every_loss
+@every_kind
+@every_intercept
+def test_it_reaches_the_gap(loss, kind, intercept, way):
+    problem = random_problem(2, loss, kind, intercept, n=40, centered=True)
+    assert run(NewtonCG(), problem, CLOSE).stop_reason == "gap"
+
+
+@every_loss
+@every_intercept
+@given(seed=SEEDS)
+def test_it_reaches_the_gap_on_any_small_problem(loss, intercept, seed):
+    problem = any_problem(seed, loss, intercept)
+    assume(plain(problem.rows)[:, :-1].any())
+    assert run(NewtonCG(), problem, CLOSE).stop_reason == "gap"
+
+
+@every_loss
+@every_intercept
+@pytest.mark.parametrize("C", [0.1, 100.0])
+def test_a_sample_is_only_where_it_starts(loss, intercept, way, C):
+    problem = tall_problem(loss, intercept, C=C)
+    one = run(NewtonCG(), problem, VERY_CLOSE)
+    other = run(NewtonCG(sampling=False), problem, VERY_CLOSE)
+    assert one.stop_reason == other.stop_reason == "gap"
+    assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-10)
+    assert np.allclose(one.best.w, other.best.w, atol=1e-3)
+    assert one.best.w[5] != 0.0  # two rows know of this column, most samples do not
+
+
+@every_loss
+def test_a_sample_saves_steps_on_all_rows(loss):
+    problem = tall_problem(loss, n=4000)
+    epochs = [run(NewtonCG(s), problem, CLOSE).state.epoch for s in (True, False)]
+    assert epochs[0] < epochs[1]
+
+
+@every_loss
+@every_intercept
+def test_every_step_lowers_the_objective(loss, intercept, way):
+    problem = tall_problem(loss, intercept, C=30.0)
+    solver = NewtonCG()
+    state = solver.step(problem, solver.init(problem, 0))
+    for _ in range(8):
+        before, state = state, solver.step(problem, state)
+        assert state.objective <= before.objective * (1 + 1e-13)
+
+
+@every_loss
+def test_the_estimate_is_the_gap_of_its_point(loss):
+    problem = random_problem(12, loss, intercept="penalised", centered=True)
+    state = NewtonCG().init(problem, 0)
+    for _ in range(6):
+        state = NewtonCG().step(problem, state)
+        gap = evaluate(problem, *NewtonCG().candidate(problem, state)).certificate.gap
+        assert state.estimate == pytest.approx(gap, rel=1e-6, abs=1e-10 * problem.c.sum())
+
+
+@every_loss
+@every_intercept
+def test_label_flip_flips_the_sign(loss, intercept):
+    problem = random_problem(6, loss, intercept=intercept, centered=True)
+    one, other = (run(NewtonCG(), p, VERY_CLOSE) for p in (problem, turned(problem)))
+    assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-9)
+    assert np.allclose(one.best.w[:-1], -other.best.w[:-1], atol=1e-4)
+
+
+@every_loss
+@every_intercept
+def test_weight_k_equals_k_copies(loss, intercept):
+    problem = random_problem(8, loss, intercept=intercept, n=15)
+    k = np.random.default_rng(0).integers(1, 4, 15)
+    X, bias = np.repeat(plain(problem.rows)[:, :-1], k, axis=0), problem.rows.bias
+    rows, y = make_rows("dense-float64", X, bias), np.repeat(problem.y, k)
+    copies = make_problem(rows, frozen(y), np.ones(k.sum()), loss, free=problem.free)
+    weighted = problem._replace(c=frozen(k.astype(float)))
+    one, other = run(NewtonCG(), weighted, VERY_CLOSE), run(NewtonCG(), copies, VERY_CLOSE)
+    assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-9)
+
+
+@every_loss
+@pytest.mark.parametrize("intercept", ["none", "penalised"])
+def test_a_warm_start_from_the_optimum_ends_at_once(loss, intercept):
+    problem = random_problem(10, loss, intercept=intercept, centered=True)
+    cold = run(NewtonCG(), problem, CLOSE)
+    warm = run(NewtonCG(), problem, CLOSE, alpha=cold.best.alpha.copy())
+    assert warm.stop_reason == "gap" and warm.state.epoch <= 1
+
+
+@every_loss
+def test_data_that_say_nothing(loss, way):
+    rows, y = make_rows("dense-float64", np.zeros((40, 2))), frozen(np.tile([1.0, -1.0], 20))
+    result = run(NewtonCG(), make_problem(rows, y, np.ones(40), loss), CLOSE)
+    assert result.stop_reason == "gap" and not result.best.w.any()
+
+
+@every_loss
+def test_threads_change_nothing(loss, way, monkeypatch):
+    monkeypatch.setattr("pegasos.core.matrix._BLOCK", 500)
+    problem, found = tall_problem(loss), []
+    for n in (1, 2):
+        with use_threads(n):
+            found.append(run(NewtonCG(), problem, CLOSE).best.w)
+    assert np.array_equal(*found)
+
+
+def test_a_loss_without_curvature_is_refused():
+    with pytest.raises(ValueError, match="curvature .* use Dual, Newton or Interior for Pinball"):
+        NewtonCG().init(random_problem(1, Hinge()), 0)
+
+
+INTERPRETED = """
+import sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+from test_newton_cg import LOSSES, CLOSE, NewtonCG, run, tall_problem
+for k, loss in enumerate(LOSSES):
+    result = run(NewtonCG(), tall_problem(loss, "free", n=100), CLOSE)
+    np.save(f"{k}.npy", [*result.best.w, *result.certificate])
+"""
+
+
+@pytest.mark.jit
+def test_interpreted_equals_compiled(tmp_path, request):
+    run_python(INTERPRETED, str(request.path.parent), cwd=tmp_path, NUMBA_DISABLE_JIT="1")
+    for k, loss in enumerate(LOSSES):
+        result = run(NewtonCG(), tall_problem(loss, "free", n=100), CLOSE)
+        interpreted = np.load(tmp_path / f"{k}.npy")
+        assert np.allclose([*result.best.w, *result.certificate], interpreted, rtol=1e-6, atol=1e-6)
