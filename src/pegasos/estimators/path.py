@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import numpy as np
-
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import Data, LinearClassifier
 from pegasos.estimators.one_vs_all import Task, solve_all
@@ -15,10 +13,8 @@ from pegasos.estimators.sweeps import sweep_path
 
 def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[Any]:
     """Fitted copies of the estimator, one for each value of C."""
-    Cs = [par.positive("C", C) for C in np.ravel(Cs).tolist()]
-    if not Cs:
-        raise ValueError("Cs is empty: give at least one value of C")
-    unit, *models = (_copy(estimator, C) for C in (1.0, *Cs))
+    Cs = par.values_of_C(Cs)
+    unit, *models = (copy_with(estimator, C) for C in (1.0, *Cs))
     loss, stop = unit._loss(), unit._stop()
     deadline = time.perf_counter() + stop.max_seconds
     with unit._at_work():
@@ -37,7 +33,7 @@ def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[
     return models
 
 
-def _copy(estimator: LinearClassifier, C: float) -> Any:
+def copy_with(estimator: LinearClassifier, C: float) -> Any:
     """The same parameters themselves: a fitted centre must stay fitted."""
     return type(estimator)(**estimator.get_params(deep=False)).set_params(C=C, lam=None)
 

@@ -30,7 +30,7 @@ class Swept(NamedTuple):
     choice: Choice
 
 
-Answers = dict[tuple[int, int], Found]
+Answers = dict[tuple[int, int], Found]  # of (fit, problem)
 
 
 def shared_problem(task: Task) -> Problem | None:
@@ -53,7 +53,7 @@ def sweep_path(task: Task, Cs: list[float], deadline: float) -> tuple[Answers, b
         return {}, False
     chosen = [j for j, C in enumerate(Cs) if descends(shared._replace(c=C * task.c))]
     places = [(j, k) for j in chosen for k in range(len(task.targets))]
-    lanes = [Lane(task.targets[k], Cs[j], task.centers[k]) for j, k in places]
+    lanes = [Lane(task.targets[k], Cs[j], task.centers[k], task.c) for j, k in places]
     return sweep(Many(shared, task.label, lanes), places, goal_of(task, deadline), task.seed)
 
 

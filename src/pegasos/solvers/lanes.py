@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,29 +40,30 @@ _TRIES = 3  # certificates of a lane before it is left to others
 
 
 class Lane(NamedTuple):
-    """A problem: class `target` against the rest, weights C c_i, or 0 for the rows `held` out."""
+    """A problem: class `target` against the rest, weights C c_i; c_i = 0: row i is not in it."""
 
     target: int
     C: float
     center: np.ndarray
-    held: np.ndarray | None = None
+    c: np.ndarray
 
 
 class Many(NamedTuple):
-    """Rows with q_i, c_i for C = 1, loss and reading of b; the class of each row; the lanes."""
+    """What problems share (not y, c, w0); the class of each row; the lanes.
+
+    If `w_only`, who comes near enough leaves w and a certificate, not alpha and margins.
+    """
 
     shared: Problem
     label: np.ndarray
     lanes: list[Lane]
+    w_only: bool = False
 
     def problem(self, p: int) -> Problem:
-        """One of the problems on its own, with c_i = 0 where it holds rows out."""
+        """One of the problems on its own."""
         lane = self.lanes[p]
-        c = lane.C * self.shared.c
-        if lane.held is not None:
-            c[lane.held] = 0.0
         y = np.where(self.label == lane.target, 1.0, -1.0)
-        return self.shared._replace(y=y, c=c, center=lane.center)
+        return self.shared._replace(y=y, c=lane.C * lane.c, center=lane.center)
 
 
 class Goal(NamedTuple):
@@ -226,7 +227,9 @@ class _Group:
         found = self.certified()
         gaps = np.array([answer.best.certificate.relative_gap for answer in found])
         self.tries += 1
-        short = np.flatnonzero(gaps > self.goal.tol)
+        short = np.flatnonzero(~(gaps <= self.goal.tol))
+        if self.many.w_only:
+            found = [_light(answer) if k not in short else answer for k, answer in enumerate(found)]
         if not short.size or self.tries == _TRIES or self.epoch >= self.goal.max_epochs:
             self.found, self.problems = found, []
             del self.state, self.members, self.centers
@@ -239,6 +242,11 @@ class _Group:
                 self.state.W[-1, k] = w[-1]
         self.look_back = self.epoch
         self._choose_rows(np.zeros(LANES, dtype=bool), True)
+
+
+def _light(answer: Found) -> Found:
+    nothing = np.zeros(0)
+    return answer._replace(best=answer.best._replace(alpha=nothing, margins=nothing))
 
 
 @hot
