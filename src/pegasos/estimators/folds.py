@@ -16,7 +16,7 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators.base import Data, LinearClassifier
 from pegasos.estimators.one_vs_all import Task, solve_all
 from pegasos.estimators.path import copy_with
-from pegasos.estimators.sweeps import Answers, goal_of, shared_problem, sweep
+from pegasos.estimators.sweeps import LEAST_TOL, Answers, goal_of, shared_problem, sweep
 from pegasos.model.linear import chosen, scores_of
 from pegasos.solvers.auto import descends
 from pegasos.solvers.lanes import Lane, Many
@@ -92,7 +92,7 @@ def _folds(unit: LinearClassifier, data: Data, X, y, cv, sample_weight) -> list[
         missing = np.setdiff1d(np.arange(len(unit.classes_)), label)
         if missing.size:
             raise ValueError(
-                f"class {unit.classes_[missing[0]]!r} has no training row in split {number}: "
+                f"class {unit.classes_[missing[0]]} has no training row in split {number}: "
                 "use fewer splits, or a stratified splitter"
             )
         c = unit._row_costs(rows, y[kept], label, weight[kept] * times[rows])
@@ -153,7 +153,7 @@ def _sweep_folds(task: Task, folds: list[Fold], Cs: list[float], deadline: float
                 for k, target in enumerate(task.targets):
                     lanes.append(Lane(target, C, task.centers[k], c))
                     places.append((j * len(folds) + f, k))
-    many = Many(shared, task.label, lanes, w_only=True)
+    many = Many(shared, task.label, lanes, w_only=task.stop.tol >= LEAST_TOL)
     return sweep(many, places, goal_of(task, deadline), task.seed)
 
 

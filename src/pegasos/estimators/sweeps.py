@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("pegasos")
 
 SEVERAL = 3  # problems: fewer are faster one by one
+SPAN = 100.0  # between values of C in a group: they share the scale of a free intercept
 LEAST_TOL = 1e-4  # beyond it float32 does not lead
+MOST_EPOCHS = 500  # together; what is slower goes on alone, and may change its solver
 
 
 class Swept(NamedTuple):
@@ -43,7 +45,8 @@ def shared_problem(task: Task) -> Problem | None:
 
 
 def goal_of(task: Task, deadline: float) -> Goal:
-    return Goal(max(task.stop.tol, LEAST_TOL), task.stop.max_epochs - 1, deadline)
+    limit = min(MOST_EPOCHS, task.stop.max_epochs - 1)
+    return Goal(max(task.stop.tol, LEAST_TOL), limit, deadline)
 
 
 def sweep_path(task: Task, Cs: list[float], deadline: float) -> tuple[Answers, bool]:
@@ -69,14 +72,22 @@ def sweep(many: Many, places: list[tuple[int, int]], goal: Goal, seed: int) -> t
     """
     if len(places) < SEVERAL:
         return {}, False
-    order = sorted(range(len(places)), key=lambda p: -many.lanes[p].C)
-    parts = np.array_split(order, -(-len(order) // LANES))
-    found, interrupted = descend(many, [part.tolist() for part in parts], goal, seed)
-    return answered(places, found), interrupted
+    groups = _groups([lane.C for lane in many.lanes])
+    found, interrupted = descend(many, groups, goal, seed)
+    answers = {place: answer for place, answer in zip(places, found, strict=True) if answer}
+    return answers, interrupted
 
 
-def answered(places: list[tuple[int, int]], found: list[Found | None]) -> Answers:
-    return {place: answer for place, answer in zip(places, found, strict=True) if answer}
+def _groups(Cs: list[float]) -> list[list[int]]:
+    """Places of falling values, in groups of about one size that do not reach beyond SPAN."""
+    order = sorted(range(len(Cs)), key=lambda p: -Cs[p])
+    size = -(-len(order) // -(-len(order) // LANES))
+    groups: list[list[int]] = []
+    for p in order:
+        if not groups or len(groups[-1]) == size or Cs[p] * SPAN < Cs[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(p)
+    return groups
 
 
 def run_of(answer: Found, began: float) -> Run:
