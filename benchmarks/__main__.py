@@ -4,7 +4,7 @@ race: time to within eps of the optimum against every rival; about ten minutes, 
 --full. certify: proven gaps on every tall set. startup: what a second process pays. files:
 reading and predicting from a large text. shuttle, uci: figure and table of the pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
-many: one-vs-all and a path of C against LIBLINEAR.
+many: one-vs-all, a path of C, folds against LIBLINEAR.
 """
 
 from __future__ import annotations

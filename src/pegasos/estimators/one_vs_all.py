@@ -43,8 +43,8 @@ class Task(NamedTuple):
     """The data and settings of a one-vs-all fit.
 
     `label` numbers the class of each row, `targets` the classes with a problem of their own;
-    `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start); `solver` is a name or a solver; a Validation among the rules of `stop` holds
-    rows and numbers of classes.
+    `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start); `solver`
+    is a name or a solver; a Validation among the rules of `stop` holds rows and numbers of classes.
     """
 
     rows: Any
