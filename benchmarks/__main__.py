@@ -6,8 +6,8 @@ when the machine is quiet). certify: proven gaps on every tall set. startup: wha
 pays. files: reading and predicting from a large text. shuttle, uci: figure and table of the
 pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
-many: one-vs-all and a path of C against LIBLINEAR. growth: synthetic text up to 4
-million rows. passes: an epoch and a prediction in units of X @ w.
+many: one-vs-all, a path of C, folds against LIBLINEAR. growth: synthetic text up to 4 million
+rows. passes: an epoch and a prediction in units of X @ w.
 """
 
 from __future__ import annotations

@@ -10,30 +10,38 @@ from sklearn.exceptions import ConvergenceWarning
 from pegasos import LinearSVC, LogisticRegression
 from pegasos.core.lanes import LANES, axpys, dots, lines
 from pegasos.core.threads import use_threads
-from pegasos.objective.certificate import evaluate
-from pegasos.solvers.lanes import Goal, descend
+from pegasos.objective.certificate import evaluate, evaluate_all
+from pegasos.solvers.lanes import Goal, Lane, Many, descend
 
 
-def together(problem, c):
-    return problem._replace(c=c)
+def many(problem, factors, c=None):
+    """The problem with several weights on its losses."""
+    c = problem.c if c is None else c
+    label = (problem.y > 0).astype(int)
+    lanes = [Lane(1, factor, problem.center, c) for factor in factors]
+    return Many(problem, label, lanes)
 
 
 def test_lines_begin_where_cache_lines_do():
     for n in (1, 7, 1000):
-        W = lines(n)
-        assert W.shape == (n, LANES) and W.ctypes.data % 64 == 0 and not W.any()
+        for dtype in (np.float32, np.float64):
+            W = lines(n, dtype)
+            assert W.shape == (n, LANES) and W.dtype == dtype
+            assert W.ctypes.data % 64 == 0 and not W.any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weights", [np.float32, np.float64])
 @pytest.mark.parametrize("sparse", [True, False])
-def test_dots_and_axpys_are_products(dtype, sparse):
+@pytest.mark.parametrize("n", [0, 1, 8, 9])
+def test_dots_and_axpys_are_products(dtype, weights, sparse, n):
     from pegasos.core.jit import hot
 
     rng = np.random.default_rng(0)
-    values = rng.normal(size=9).astype(dtype)
-    columns = rng.permutation(20)[:9].astype(np.uint32) if sparse else None
-    places = columns if sparse else np.arange(9)
-    W, out, a = lines(20), lines(1)[0], lines(1)[0]
+    values = rng.normal(size=n).astype(dtype)
+    columns = rng.permutation(20)[:n].astype(np.uint32) if sparse else None
+    places = columns if sparse else np.arange(n)
+    W, out, a = lines(20, weights), lines(1, weights)[0], lines(1, weights)[0]
     W[:], a[:] = rng.normal(size=W.shape), rng.normal(size=LANES)
     out[:] = 1.0
     hot(_dots)(values, columns, W, out)
@@ -57,39 +65,63 @@ def _axpys(values, columns, a, W):
 @pytest.mark.parametrize("intercept", ["none", "penalised", "free"])
 def test_every_lane_comes_near_its_optimum(kind, loss, intercept):
     problem = random_problem(2, loss, kind, intercept)
-    factors = np.array([0.01, 0.1, 0.3, 1.0, 3.0])
-    alpha, epochs = descend(
-        together(problem, problem.c[:, None] * factors), Goal(1e-3, 3000, few=0), 0
-    )
-    assert np.all(epochs > 0)
-    for a, factor in zip(alpha, factors, strict=True):
-        seen = evaluate(problem._replace(c=factor * problem.c), a)
-        assert seen.certificate.relative_gap < 0.1
+    factors = [0.01, 0.1, 0.3, 1.0, 3.0]
+    found, _ = descend(many(problem, factors), [[4, 3], [2, 1, 0]], Goal(1e-3, 3000), 0)
+    for answer, factor in zip(found, factors, strict=True):
+        assert answer.epochs > 0
+        assert answer.best.certificate.relative_gap < 0.1
+        alone = evaluate(problem._replace(c=factor * problem.c), answer.best.alpha)
+        assert answer.best.certificate == pytest.approx(alone.certificate, rel=1e-12)
 
 
-def test_a_row_of_weight_zero_is_not_in_the_problem():
-    problem = random_problem(5, LOSSES[0])
-    c = np.repeat(problem.c[:, None], 4, axis=1)
-    c[10:20, 1] = 0.0
-    alpha, _ = descend(together(problem, c), Goal(1e-4, 2000, few=0), 0)
-    assert not alpha[1, 10:20].any() and alpha[0, 10:20].any()
+@every_kind
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("intercept", ["none", "penalised", "free"])
+def test_problems_certified_together_are_those_certified_alone(kind, loss, intercept):
+    problem = random_problem(3, loss, kind, intercept)
+    rng = np.random.default_rng(0)
+    problems = [
+        problem._replace(c=C * problem.c, y=rng.permutation(problem.y))
+        for C in np.logspace(-2, 1, LANES + 3)
+    ]
+    alphas = [rng.uniform(-0.1, 1.1, p.c.size) * p.c for p in problems]
+    for p, alpha, seen in zip(problems, alphas, evaluate_all(problems, iter(alphas)), strict=True):
+        alone = evaluate(p, alpha)
+        assert seen.certificate == pytest.approx(alone.certificate, rel=1e-12, abs=1e-12)
+        assert np.allclose(seen.w, alone.w, rtol=1e-9, atol=1e-12)
+        assert np.allclose(seen.margins, alone.margins, rtol=1e-9, atol=1e-9)
+        assert np.array_equal(seen.alpha, alone.alpha)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("intercept", ["none", "penalised", "free"])
+def test_a_row_of_weight_zero_is_not_in_the_problem(loss, intercept):
+    problem = random_problem(5, loss, intercept=intercept)
     kept = np.r_[0:10, 20 : len(problem.y)]
+    c = np.zeros_like(problem.c)
+    c[kept] = problem.c[kept]
+    (answer,), _ = descend(many(problem, [1.0], c), [[0]], Goal(1e-4, 3000), 0)
+    assert not answer.best.alpha[10:20].any()
     part = problem._replace(
         rows=problem.rows._replace(values=problem.rows.values[kept]),
         y=problem.y[kept],
         c=problem.c[kept],
         q=problem.q[kept],
     )
-    assert evaluate(part, alpha[1, kept]).certificate.relative_gap < 0.01
+    alone = evaluate(part, answer.best.alpha[kept]).certificate
+    assert alone.relative_gap < 0.01
+    assert answer.best.certificate == pytest.approx(alone, rel=1e-9)
 
 
 def test_the_same_whatever_the_number_of_threads():
     problem = random_problem(6, LOSSES[0], "csr-float32-uint32")
-    c = problem.c[:, None] * np.logspace(-2, 1, 20)
+    values = np.logspace(-2, 1, 20)
+    groups = [list(range(start, start + 5)) for start in range(0, 20, 5)]
     found = []
     for threads in (1, 2):
         with use_threads(threads):
-            found.append(descend(together(problem, c), Goal(1e-3, 100), 0)[0])
+            answers, _ = descend(many(problem, values), groups, Goal(1e-3, 100), 0)
+            found.append([answer.best.w for answer in answers])
     assert np.array_equal(*found)
 
 

@@ -92,10 +92,7 @@ def _overload_pause() -> Any:
 
 
 class _Line:
-    """Vectors of LANES float32 numbers in the code of an intrinsic on (values, columns, …)."""
-
-    number = ir.FloatType()
-    vector = ir.VectorType(number, LANES)
+    """Vectors of LANES numbers in the code of an intrinsic on (values, columns, lines, lines)."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any):
         self.builder = builder
@@ -103,7 +100,9 @@ class _Line:
             context.make_array(kind)(context, builder, value) if kind != types.none else None
             for kind, value in zip(signature.args, args, strict=True)
         ]
-        self.wide = signature.args[0].dtype == types.float64
+        self.values, self.lines = signature.args[0].dtype, signature.args[2].dtype
+        self.number = ir.DoubleType() if self.lines == types.float64 else ir.FloatType()
+        self.vector = ir.VectorType(self.number, LANES)
         self.count = builder.extract_value(self.arrays[0].shape, 0)
 
     def line(self, array: int, index: Any) -> Any:
@@ -113,13 +112,14 @@ class _Line:
         return self.builder.bitcast(data, self.vector.as_pointer())
 
     def load(self, pointer: Any) -> Any:
-        return self.builder.load(pointer, align=4)
+        return self.builder.load(pointer, align=self.lines.bitwidth // 8)
 
     def entry(self, k: Any) -> tuple[Any, Any]:
         """The value of entry k in all lanes, and its column."""
         b = self.builder
         x = b.load(b.gep(self.arrays[0].data, [k]))
-        x = b.fptrunc(x, self.number) if self.wide else x
+        if self.values != self.lines:
+            x = (b.fptrunc if self.values == types.float64 else b.fpext)(x, self.number)
         one = b.insert_element(ir.Constant(self.vector, ir.Undefined), x, ir.IntType(32)(0))
         none = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
         columns = self.arrays[1]
@@ -138,12 +138,26 @@ def _dots(typing_context: Any, values: Any, columns: Any, W: Any, out: Any) -> A
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = _Line(context, builder, signature, args)
         target = code.line(3, ir.IntType(64)(0))
-        total = cgutils.alloca_once_value(builder, code.load(target))
-        with cgutils.for_range(builder, code.count) as loop:
-            x, column = code.entry(loop.index)
+        zero = ir.Constant(code.vector, [0.0] * LANES)
+        sums = [cgutils.alloca_once_value(builder, code.load(target))]
+        sums.append(cgutils.alloca_once_value(builder, zero))
+
+        def add(k: Any, total: Any) -> None:
+            x, column = code.entry(k)
             w = code.load(code.line(2, column))
             builder.store(code.madd(x, w, builder.load(total)), total)
-        builder.store(builder.load(total), target, align=4)
+
+        one = ir.Constant(code.count.type, 1)
+        pairs = builder.lshr(code.count, one)
+        with cgutils.for_range(builder, pairs) as loop:  # one sum would wait for each addition
+            k = builder.shl(loop.index, one)
+            add(k, sums[0])
+            add(builder.add(k, one), sums[1])
+        odd = builder.and_(code.count, one)
+        with builder.if_then(builder.icmp_unsigned("==", odd, one)):
+            add(builder.sub(code.count, one), sums[0])
+        total = builder.fadd(builder.load(sums[0]), builder.load(sums[1]))
+        builder.store(total, target, align=code.lines.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(values, columns, W, out), generate
@@ -157,7 +171,8 @@ def _axpys(typing_context: Any, values: Any, columns: Any, a: Any, W: Any) -> An
         with cgutils.for_range(builder, code.count) as loop:
             x, column = code.entry(loop.index)
             target = code.line(3, column)
-            builder.store(code.madd(x, step, code.load(target)), target, align=4)
+            moved = code.madd(x, step, code.load(target))
+            builder.store(moved, target, align=code.lines.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(values, columns, a, W), generate

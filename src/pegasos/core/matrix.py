@@ -13,6 +13,7 @@ import numpy as np
 
 from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
+from pegasos.core.lanes import LANES, lines
 from pegasos.core.rows import (
     CsrRows,
     DenseRows,
@@ -20,7 +21,9 @@ from pegasos.core.rows import (
     n_entries,
     n_rows,
     row_axpy,
+    row_axpys,
     row_dot,
+    row_dots,
     row_outer,
     row_prefetch,
     row_products,
@@ -44,6 +47,22 @@ def _products(rows, w, out, start, stop):
 def _all_products(rows, W, out, start, stop):
     for i in range(start, stop):
         row_products(rows, i, W, out[i])
+
+
+@hot
+def _lane_products(rows, W, out, start, stop):
+    for i in range(start, stop):
+        row_dots(rows, i, W, out[i])
+
+
+@hot
+def _lane_combine(rows, A, out, start, stop):
+    for i in range(start, stop):
+        some = 0.0
+        for p in range(LANES):
+            some += abs(A[i, p])
+        if some != 0.0:
+            row_axpys(rows, i, A[i], out)
 
 
 @hot
@@ -129,6 +148,28 @@ def _summed(rows: Any, add: Callable[[np.ndarray, int, int], Any]) -> np.ndarray
     for other in parts[1:]:
         total += other
     return total
+
+
+def lane_products(rows: Any, W: np.ndarray) -> np.ndarray:
+    """X W for a W of float64 lines; each row is read once."""
+    out = lines(n_rows(rows), np.float64)
+    run_blocks(lambda s, e: _lane_products(rows, W, out, s, e), n_rows(rows), _block(rows))
+    return out
+
+
+def lane_combine(rows: Any, A: np.ndarray) -> np.ndarray:
+    """X' A for an A of float64 lines."""
+    width, block = n_columns(rows) + 1, LANES * _block(rows)  # its private copies are wide
+
+    def part(start: int, stop: int) -> np.ndarray:
+        out = lines(width, np.float64)
+        _lane_combine(rows, A, out, start, stop)
+        return out
+
+    first, *others = run_blocks(part, n_rows(rows), block)
+    for other in others:
+        first += other
+    return first
 
 
 def sqnorms(rows: Any) -> np.ndarray:

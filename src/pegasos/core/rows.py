@@ -90,7 +90,7 @@ def row_squares(rows: Any, i: int, a: float, out: np.ndarray) -> None:
 
 @generic
 def row_dots(rows: Any, i: int, W: np.ndarray, out: np.ndarray) -> None:
-    """out = x_i . W for the LANES float32 columns of W (see `core.lanes`)"""
+    """out = x_i . W for the LANES columns of W (see `core.lanes`)"""
 
 
 @generic

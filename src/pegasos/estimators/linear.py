@@ -8,6 +8,7 @@ import numpy as np
 
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
+from pegasos.estimators.folds import cross_validate_path
 from pegasos.estimators.path import fit_path
 from pegasos.model.linear import probabilities
 from pegasos.objective.losses import Logistic
@@ -93,6 +94,27 @@ class ExactClassifier(LinearClassifier):
         list of fitted estimators, in the order of Cs
         """
         return fit_path(self, X, y, Cs, sample_weight)
+
+    def cross_validate_path(self, X, y, Cs, cv=5, scoring=None, sample_weight=None):
+        """Scores of every value of C in every split, all trained together, each certified to `tol`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`; scores do not use the weights.
+        Cs : array of values of C
+        cv : int, splitter or iterable of (train, test), default=5
+            As in scikit-learn; an int makes stratified splits.
+        scoring : str or callable, default=None
+            As in scikit-learn; None means accuracy.
+
+        Returns
+        -------
+        PathScores
+            `Cs`, `test_score` of shape (n_Cs, n_splits), `mean_test_score`, `certificates`,
+            `best_index` and `best_C`.
+        """
+        return cross_validate_path(self, X, y, Cs, cv, scoring, sample_weight)
 
 
 class LinearSVC(ExactClassifier):

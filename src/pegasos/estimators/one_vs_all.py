@@ -14,11 +14,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pegasos.core.threads import allowed, side_by_side
+from pegasos.core.threads import side_by_side
 from pegasos.estimators.callbacks import FitTasks
+from pegasos.estimators.sweeps import Answers, run_of, sweep_classes
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.auto import solver_named
 from pegasos.solvers.driver import Driver, Progress, Run, Stop
+from pegasos.solvers.lanes import Found
 from pegasos.solvers.stops import Validation
 
 log = logging.getLogger("pegasos")
@@ -41,9 +43,8 @@ class Task(NamedTuple):
     """The data and settings of a one-vs-all fit.
 
     `label` numbers the class of each row, `targets` the classes with a problem of their own;
-    `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start), found in
-    `swept` epochs; `solver` is a name or a solver; a Validation among the rules of `stop` holds
-    rows and numbers of classes.
+    `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start); `solver`
+    is a name or a solver; a Validation among the rules of `stop` holds rows and numbers of classes.
     """
 
     rows: Any
@@ -59,7 +60,6 @@ class Task(NamedTuple):
     stop: Stop
     seed: int
     watch: Watch | None = None
-    swept: int = 0
 
 
 def signs(task: Task, k: int) -> np.ndarray:
@@ -69,30 +69,42 @@ def signs(task: Task, k: int) -> np.ndarray:
 
 def solve(task: Task, tasks: FitTasks) -> list[Run]:
     """All problems of a fit. After Ctrl-C the rest are only certified as they start."""
-    if allowed() == 1 or len(task.targets) == 1 or tasks.wanted or task.watch is not None:
+    if len(task.targets) == 1 or tasks.wanted or task.watch is not None:
         return _solve_in_order(task, tasks)
-    (runs,), interrupted = solve_all([task], time.perf_counter() + task.stop.max_seconds)
+    deadline = time.perf_counter() + task.stop.max_seconds
+    answers, halted = sweep_classes(task, deadline)
+    (runs,), interrupted = solve_all([task], deadline, answers, halted)
     if interrupted:  # though each may have come to its own end in that moment
         runs[-1] = replace(runs[-1], stop_reason="interrupted")
     return runs
 
 
-def solve_all(fits: list[Task], deadline: float) -> tuple[list[list[Run]], bool]:
-    """The problems of several fits, side by side; whether Ctrl-C came."""
+def solve_all(
+    fits: list[Task], deadline: float, answers: Answers, stopped: bool = False
+) -> tuple[list[list[Run]], bool]:
+    """The problems of several fits, side by side; whether Ctrl-C came (already, if `stopped`).
 
-    def one(item: tuple[Task, int], halted: Callable[[], bool]) -> Run:
-        task, k = item
-        driver = _driver(task, k, replace(task.stop, max_seconds=deadline - time.perf_counter()))
+    `answers` holds what was found for (fit, problem) in a sweep: the end, or a start.
+    """
+    began = time.perf_counter()
+
+    def one(item: tuple[int, int], halted: Callable[[], bool]) -> Run:
+        task, k = fits[item[0]], item[1]
+        answer = answers.get(item)
+        if answer and answer.best.certificate.relative_gap <= task.stop.tol:
+            return run_of(answer, began)
+        stop = replace(task.stop, max_seconds=deadline - time.perf_counter())
+        driver = _driver(task, k, stop, answer)
         driver.callback = lambda progress: halted()
-        if halted():
+        if stopped or halted():
             return driver.interrupt()
         run = _drive(driver, task, k)
         return replace(run, stop_reason="interrupted") if run.stop_reason == "callback" else run
 
-    items = [(task, k) for task in fits for k in range(len(task.targets))]
+    items = [(j, k) for j, task in enumerate(fits) for k in range(len(task.targets))]
     runs, interrupted = side_by_side(one, items)
     found = iter(runs)
-    return [[next(found) for _ in task.targets] for task in fits], interrupted
+    return [[next(found) for _ in task.targets] for task in fits], interrupted or stopped
 
 
 def _solve_in_order(task: Task, tasks: FitTasks) -> list[Run]:
@@ -120,9 +132,11 @@ def _solve_in_order(task: Task, tasks: FitTasks) -> list[Run]:
     return runs
 
 
-def _driver(task: Task, k: int, stop: Stop) -> Driver:
+def _driver(task: Task, k: int, stop: Stop, answer: Found | None = None) -> Driver:
     problem = make_problem(task.rows, signs(task, k), task.c, task.loss, task.centers[k], task.free)
     start = None if task.starts is None else task.starts[k] * task.c
+    if answer is not None:
+        start = answer.best.alpha
     named = isinstance(task.solver, str)
     solver = solver_named(task.solver, problem) if named else task.solver
     rules = tuple(
@@ -130,8 +144,8 @@ def _driver(task: Task, k: int, stop: Stop) -> Driver:
         for rule in stop.rules
     )
     driver = Driver(solver, problem, replace(stop, rules=rules), task.seed, start)
-    if task.swept:
-        driver.state = driver.state.after(task.swept)
+    if answer is not None:
+        driver.state = driver.state.after(answer.epochs)
     return driver
 
 

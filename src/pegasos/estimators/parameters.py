@@ -85,3 +85,11 @@ def rules_of(stop: Any) -> tuple[Any, ...]:
             names = ", ".join(cls.__name__ for cls in RULES)
             raise TypeError(f"stop must be None, one of {names}, or a list of them, got {rule!r}")
     return rules
+
+
+def values_of_C(Cs: Any) -> list[float]:  # noqa: N802
+    """Values of C, at least one."""
+    values = [positive("C", C) for C in np.ravel(Cs).tolist()]
+    if not values:
+        raise ValueError("Cs is empty: give at least one value of C")
+    return values

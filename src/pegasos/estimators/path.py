@@ -5,32 +5,25 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import numpy as np
-
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import Data, LinearClassifier
-from pegasos.estimators.one_vs_all import Task, signs, solve_all
-from pegasos.objective.problem import make_problem
-from pegasos.solvers.auto import descends
-from pegasos.solvers.lanes import FEW, Goal, descend
-
-SWEEPS = 200  # epochs together; what is slower goes on alone
+from pegasos.estimators.one_vs_all import Task, solve_all
+from pegasos.estimators.sweeps import sweep_path
 
 
 def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[Any]:
     """Fitted copies of the estimator, one for each value of C."""
-    Cs = [par.positive("C", C) for C in np.ravel(Cs).tolist()]
-    if not Cs:
-        raise ValueError("Cs is empty: give at least one value of C")
-    unit, *models = (_copy(estimator, C) for C in (1.0, *Cs))
+    Cs = par.values_of_C(Cs)
+    unit, *models = (copy_with(estimator, C) for C in (1.0, *Cs))
     loss, stop = unit._loss(), unit._stop()
     deadline = time.perf_counter() + stop.max_seconds
     with unit._at_work():
         data = unit._read(X, y, sample_weight)
         task = unit._task(data, loss, stop, None)
         fits = [task._replace(c=C * data.c) for C in Cs]
-        fits = _swept(task, fits, np.array(Cs), deadline)
-        runs, interrupted = solve_all(fits, deadline)
+        answers, interrupted = sweep_path(task, Cs, deadline)
+        if not interrupted:
+            runs, interrupted = solve_all(fits, deadline, answers)
     if interrupted:
         raise KeyboardInterrupt
     for model, fit, found in zip(models, fits, runs, strict=True):
@@ -40,35 +33,9 @@ def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[
     return models
 
 
-def _copy(estimator: LinearClassifier, C: float) -> Any:
+def copy_with(estimator: LinearClassifier, C: float) -> Any:
     """The same parameters themselves: a fitted centre must stay fitted."""
     return type(estimator)(**estimator.get_params(deep=False)).set_params(C=C, lam=None)
-
-
-def _swept(task: Task, fits: list[Task], Cs: np.ndarray, deadline: float) -> list[Task]:
-    """The fits, with a start for those where descent is the method, if they are enough."""
-    limit = min(SWEEPS, task.stop.max_epochs - 1)
-    free_to_choose = task.solver == "auto" and not task.stop.rules and limit > 0
-    if not free_to_choose:
-        return fits
-    least = fits[int(np.argmin(Cs))]
-    problem = make_problem(task.rows, signs(task, 0), least.c, task.loss, None, task.free)
-    chosen = [j for j, fit in enumerate(fits) if descends(problem._replace(c=fit.c))]
-    if len(chosen) <= 2 * FEW:
-        return fits
-    goal = Goal(max(task.stop.tol, 1e-4), limit, deadline)
-    c = task.c[:, None] * Cs[chosen]
-    starts = np.zeros((len(chosen), len(task.targets), len(c)), dtype=np.float32)
-    epochs = np.zeros(len(chosen), dtype=int)
-    for k in range(len(task.targets)):
-        together = problem._replace(y=signs(task, k), c=c, center=task.centers[k])
-        alpha, swept = descend(together, goal, task.seed)
-        starts[:, k], epochs = alpha / c.T, np.maximum(epochs, swept)
-    begun = {j: (start, int(e)) for j, start, e in zip(chosen, starts, epochs, strict=True)}
-    return [
-        fit._replace(starts=begun[j][0], swept=begun[j][1]) if j in begun else fit
-        for j, fit in enumerate(fits)
-    ]
 
 
 def _hand_over(unit: LinearClassifier, model: Any, fit: Task, runs: Any, data: Data) -> None:

@@ -11,12 +11,15 @@ are computed here from scratch in float64, never from running sums of a solver.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from pegasos.core.jit import hot
-from pegasos.core.matrix import combine, products
+from pegasos.core.lanes import LANES, lines
+from pegasos.core.matrix import combine, lane_combine, lane_products, products
 from pegasos.objective.losses import conjugate, domain, slope, value
 from pegasos.objective.problem import Problem
 
@@ -63,7 +66,44 @@ def evaluate(problem: Problem, alpha: np.ndarray, w: np.ndarray | None = None) -
     if problem.free:
         v[-1] = 0.0
     w = problem.center + v if w is None else w.copy()
-    scores = products(problem.rows, w)
+    return _weighed(problem, alpha, v, w, products(problem.rows, w))
+
+
+def evaluate_all(problems: list[Problem], alphas: Iterable[np.ndarray]) -> list[Evaluation]:
+    """[evaluate(problem, alpha) …] for problems on the same rows, of which some may have c_i = 0.
+
+    Each row is read twice for LANES problems.
+    """
+    found: list[Evaluation] = []
+    for start in range(0, len(problems), LANES):
+        part = problems[start : start + LANES]
+        chosen = [feasible(*pair) for pair in zip(part, islice(alphas, LANES), strict=True)]
+        found += _evaluate_lanes(part, chosen)
+    return found
+
+
+def _evaluate_lanes(problems: list[Problem], alphas: list[np.ndarray]) -> list[Evaluation]:
+    rows = problems[0].rows
+    A = lines(len(alphas[0]), np.float64)
+    for p, (problem, alpha) in enumerate(zip(problems, alphas, strict=True)):
+        A[:, p] = problem.y * alpha
+    V = lane_combine(rows, A)
+    vs = [np.ascontiguousarray(V[:, p]) for p in range(len(problems))]
+    if problems[0].free:
+        for v in vs:
+            v[-1] = 0.0
+    ws = [problem.center + v for problem, v in zip(problems, vs, strict=True)]
+    for p, w in enumerate(ws):
+        V[:, p] = w
+    S = lane_products(rows, V)
+    return [
+        _weighed(problem, alpha, v, w, np.ascontiguousarray(S[:, p]))
+        for p, (problem, alpha, v, w) in enumerate(zip(problems, alphas, vs, ws, strict=True))
+    ]
+
+
+def _weighed(problem: Problem, alpha, v, w: np.ndarray, scores: np.ndarray) -> Evaluation:
+    """The certificate of w and alpha, whose products with the rows are known."""
     if problem.free:
         shift = best_shift(problem, scores)
         w[-1] += shift / problem.rows.bias
@@ -80,7 +120,9 @@ def evaluate(problem: Problem, alpha: np.ndarray, w: np.ndarray | None = None) -
 def feasible(problem: Problem, alpha: np.ndarray) -> np.ndarray:
     """alpha clipped to its box and, if the intercept is free, balanced to sum alpha_i y_i = 0."""
     low, high = domain(problem.loss)
-    alpha = np.clip(alpha, low * problem.c, high * problem.c)
+    with np.errstate(invalid="ignore"):  # 0 times an infinite bound
+        alpha = np.clip(alpha, low * problem.c, high * problem.c)
+    alpha[problem.c == 0.0] = 0.0
     if problem.free:
         pull = alpha * problem.y
         excess = float(pull.sum())
@@ -139,5 +181,6 @@ def _loss_sum(problem, margins):
 def _conjugate_sum(problem, alpha):
     total = 0.0
     for i in range(alpha.shape[0]):
-        total += problem.c[i] * conjugate(problem.loss, alpha[i] / problem.c[i])
+        if problem.c[i] > 0.0:
+            total += problem.c[i] * conjugate(problem.loss, alpha[i] / problem.c[i])
     return total

@@ -1,16 +1,16 @@
-"""Many problems in one sweep: dual coordinate descent with up to LANES weightings of the rows.
+"""Many problems in one sweep: dual coordinate descent with up to LANES problems on the same rows.
 
-Problems:  min_w 1/2 ||w - w0||^2 + sum_i c_ip l(y_i x_i.w), p = 1, 2, …: values of C, folds
-           (c_ip = 0: row i is not in problem p). Labels are the same, so that lanes want the same
-           rows; the classes of one-vs-all do not, and are faster one by one.
+Problems:  min_w 1/2 ||w - w0||^2 + sum_i c_ip l(y_ip x_i.w), p = 1, 2, …: values of C, folds
+           (c_ip = 0: row i is not in problem p), classes against the rest (y_ip)
 Update:    as in solvers.dual, for all lanes that want the row; it is read once for all
 Order:     one random permutation per epoch of the rows that some lane wants
 Shrinking: as in solvers.dual, by a bit per row and lane, all set again after 10, 20, 40, … epochs;
            a lane is done when its own estimate of the gap says so, and then wants no row
+Stopping:  when all lanes of a group are done they are certified together, in float64; who is not
+           near enough goes on
 Intercept: free by the proximal centre of solvers.intercept
 
-W is float32: good for gaps of 1e-4, not less. The result is a start for the driver, which
-certifies each problem on its own, in float64, and goes on where that is not enough.
+W is float32: good for gaps of 1e-4, not less.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, lines
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import shuffle, stream
-from pegasos.core.rows import n_entries, n_rows, row_axpys, row_dots, row_prefetch
-from pegasos.core.threads import run_blocks
+from pegasos.core.rows import n_columns, n_entries, n_rows, row_axpys, row_dots, row_prefetch
+from pegasos.core.threads import allowed, run_blocks
+from pegasos.objective.certificate import Evaluation, evaluate_all
 from pegasos.objective.losses import conjugate, dual_step, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.dual import Dual
@@ -34,8 +35,51 @@ from pegasos.solvers.intercept import proximal_scale
 from pegasos.solvers.steps import settled
 
 _AHEAD = 3
-_TICK = 1 << 23  # entries that a thread visits between two looks at the clock
-FEW = 2  # lanes left: from here on each is faster alone
+_TICK = 1 << 21  # entries that a thread visits between two looks at the clock
+_SHARE = 1.0  # of the goal: what the estimate must show before a certificate is made
+_TRIES = 3  # certificates of a lane before it is left to others
+
+
+class Lane(NamedTuple):
+    """A problem: class `target` against the rest, weights C c_i; c_i = 0: row i is not in it."""
+
+    target: int
+    C: float
+    center: np.ndarray
+    c: np.ndarray
+
+
+class Many(NamedTuple):
+    """What problems share (not y, c, w0); the class of each row; the lanes.
+
+    If `w_only`, who comes near enough leaves w and a certificate, not alpha and margins.
+    """
+
+    shared: Problem
+    label: np.ndarray
+    lanes: list[Lane]
+    w_only: bool = False
+
+    def problem(self, p: int) -> Problem:
+        """One of the problems on its own."""
+        lane = self.lanes[p]
+        y = np.where(self.label == lane.target, 1.0, -1.0)
+        return self.shared._replace(y=y, c=lane.C * lane.c, center=lane.center)
+
+
+class Goal(NamedTuple):
+    """When to stop: relative gaps of tol, or a limit."""
+
+    tol: float
+    max_epochs: int
+    deadline: float = np.inf
+
+
+class Found(NamedTuple):
+    """The answer of a lane and the epochs it took."""
+
+    best: Evaluation
+    epochs: int
 
 
 class LaneState(NamedTuple):
@@ -51,43 +95,32 @@ class LaneState(NamedTuple):
     aside: np.ndarray
 
 
-class Goal(NamedTuple):
-    """When to stop: estimates of the gap below tol but in the last `few` lanes, or a limit."""
+def descend(
+    many: Many, groups: list[list[int]], goal: Goal, seed: int
+) -> tuple[list[Found | None], bool]:
+    """What was found for each lane, certified (None: it did not begin); whether Ctrl-C came.
 
-    tol: float
-    max_epochs: int
-    deadline: float = np.inf
-    few: int = FEW
-
-
-def descend(together: Problem, goal: Goal, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """alpha of shape (problems, rows), near the optimum, and the epochs of each problem.
-
-    `together` is a Problem whose c has a column for each of them.
-
-    Groups of lanes are the same whatever the number of threads, and so is the result.
+    What is found depends on the groups, not on the number of threads.
     """
-    parts = _parts(together.c.sum(axis=0))
-    groups = [_Group(together, part, goal, seed) for part in parts]
-    visits = _TICK * n_rows(together.rows) // max(1, n_entries(together.rows)) + 1
-    busy = groups
-    while busy and time.perf_counter() < goal.deadline:
-        run_blocks(partial(_advance, busy, visits), len(busy), 1)
-        busy = [group for group in busy if group.busy]
-    alpha, epochs = np.empty(together.c.T.shape), np.empty(together.c.shape[1], dtype=int)
-    for part, group in zip(parts, groups, strict=True):
-        alpha[part] = group.state.alpha[:, : part.size].T
-        epochs[part] = group.epochs[: part.size]
-    return alpha, epochs
-
-
-def _parts(weight: np.ndarray) -> list[np.ndarray]:
-    """Lanes in groups; those of most weight, which take most epochs, in one of their own."""
-    order = np.argsort(weight, kind="stable")
-    if weight.size < LANES // 2:
-        return [order]
-    slow, rest = order[-2 * FEW :], order[: -2 * FEW]
-    return [slow, *np.array_split(rest, -(-rest.size // LANES))]
+    waiting = [_Group(many, group, goal, seed) for group in groups]
+    visits = _TICK * n_rows(many.shared.rows) // max(1, n_entries(many.shared.rows)) + 1
+    found: list[Found | None] = [None] * len(many.lanes)
+    interrupted = False
+    try:
+        while waiting and time.perf_counter() < goal.deadline:
+            working = waiting[: allowed()]
+            run_blocks(partial(_advance, working, visits), len(working), 1)
+            for group in (group for group in working if group.found):
+                waiting.remove(group)
+                for p, answer in zip(group.part, group.found, strict=True):
+                    found[p] = answer
+    except KeyboardInterrupt:
+        interrupted = True
+    for group in waiting:
+        if group.begun:
+            for p, answer in zip(group.part, group.certified(), strict=True):
+                found[p] = answer
+    return found, interrupted
 
 
 def _advance(groups: list[_Group], visits: int, start: int, stop: int) -> None:
@@ -98,53 +131,79 @@ def _advance(groups: list[_Group], visits: int, start: int, stop: int) -> None:
 class _Group:
     """Lanes that are swept together."""
 
-    def __init__(self, together: Problem, part: np.ndarray, goal: Goal, seed: int):
-        self.size, self.goal, self.epoch = part.size, goal, 0
-        self.problem, self.centers = _padded(together, part)
-        n, L = self.problem.c.shape
-        self.running, self.epochs = np.arange(L) < part.size, np.zeros(L, dtype=int)
-        self.members = ((self.problem.c > 0.0) @ (1 << np.arange(L))).astype(np.uint16)
-        self.look_back = 10
-        W, alpha = lines(len(self.centers)), lines(n)
-        W[:] = self.centers
-        sums = (np.zeros(L) for _ in range(3))
-        radius = np.full(L, np.inf)
-        order = np.flatnonzero(self.members)
-        self.state = LaneState(alpha, W, self.members.copy(), order, radius, *sums)
-        self.rng, self.cursor, self.active = stream(seed), 0, len(self.state.order)
+    def __init__(self, many: Many, part: list[int], goal: Goal, seed: int):
+        self.many, self.part, self.goal = many, part, goal
+        self.problems: list[Problem] = []
+        self.found: list[Found] = []
+        self.epoch, self.cursor, self.look_back, self.tries = 0, 0, 10, 0
+        self.share, self.rng = _SHARE, stream(seed)
+        self.running, self.epochs = np.arange(LANES) < len(part), np.zeros(LANES, dtype=int)
 
     @property
-    def busy(self) -> bool:
-        several = int(self.running.sum()) > min(self.goal.few, self.size - 1)
-        return several and self.active > 0 and self.epoch < self.goal.max_epochs
+    def begun(self) -> bool:
+        return bool(self.problems)
+
+    def _begin(self) -> None:
+        self.problems = [self.many.problem(p) for p in self.part]
+        shared = self.many.shared
+        c, self.targets = lines(n_rows(shared.rows)), np.full(LANES, -1)
+        self.centers = lines(n_columns(shared.rows) + 1)
+        for k, problem in enumerate(self.problems):
+            c[:, k], self.targets[k] = problem.c, self.many.lanes[self.part[k]].target
+            self.centers[:, k] = problem.center
+        if shared.free:
+            shared = self._with_proximal_scale()
+        self.problem = shared._replace(c=c, y=self.many.label)
+        self.members = ((c > 0.0) @ (1 << np.arange(LANES))).astype(np.uint8)
+        W, self.sqdist = lines(len(self.centers)), np.zeros(LANES)
+        W[:] = self.centers
+        sums = (np.zeros(LANES) for _ in range(3))
+        order = np.flatnonzero(self.members)
+        radius = np.full(LANES, np.inf)
+        self.state = LaneState(lines(len(c)), W, self.members.copy(), order, radius, *sums)
+        self.active = len(order)
+
+    def _with_proximal_scale(self) -> Problem:
+        shared = self.many.shared
+        bias, norms = shared.rows.bias, shared.q - shared.rows.bias**2
+        s = proximal_scale(norms, min(float(problem.c.sum()) for problem in self.problems))
+        self.centers[-1] *= bias / s
+        return shared._replace(rows=shared.rows._replace(bias=s), q=norms + s**2)
 
     def advance(self, visits: int) -> None:
-        """Steps on so many rows, across the ends of epochs."""
-        while visits > 0 and self.busy:
+        """Steps on so many rows, across the ends of epochs; at the end a certificate."""
+        if not self.begun:
+            self._begin()
+        while visits > 0 and np.any(self.running):
             if self.cursor == 0:
                 shuffle(self.state.order, self.active, self.rng)
             self.cursor, self.active, visits = _sweep(
-                self.problem, self.state, self.cursor, self.active, visits
+                self.problem, self.state, self.targets, (self.cursor, self.active, visits)
             )
             if self.cursor >= self.active:
                 self._end_of_epoch()
+        if not np.any(self.running):
+            self._certify()
 
     def _end_of_epoch(self) -> None:
-        s, problem = self.state, self.problem
+        s, free = self.state, self.problem.free
         gap, pull = s.terms.copy(), s.W[-1] - self.centers[-1]
-        objective = 0.5 * _sqdist(s.W, self.centers) + s.losses + s.aside
-        if problem.free:
-            gap += np.abs(pull) / problem.rows.bias
+        if self.epoch < 10 or self.epoch % 8 == 0:  # it changes little, and costs a pass over W
+            self.sqdist = _sqdist(s.W, self.centers)
+        objective = 0.5 * self.sqdist + s.losses + s.aside
+        if free:
+            gap += np.abs(pull) / self.problem.rows.bias
             self.centers[-1] = s.W[-1]
             s.W[-1] += pull
         s.radius[:] = Dual().caution * np.sqrt(2.0 * np.maximum(0.0, gap))
         s.terms[:], s.losses[:] = 0.0, 0.0
-        done = gap <= 0.5 * self.goal.tol * objective
         self.epoch, self.cursor = self.epoch + 1, 0
         self.epochs[self.running] = self.epoch
+        near = gap <= self.share * self.goal.tol * objective
+        done = near | (self.epoch >= self.goal.max_epochs)
         again = self.epoch >= self.look_back
-        if again or np.any(done & self.running):
-            self._choose_rows(done, again)
+        if again or self.active == 0 or np.any(done & self.running):
+            self._choose_rows(done | (self.active == 0), again)
 
     def _choose_rows(self, done: np.ndarray, again: bool) -> None:
         """Lanes that are done want no row any more, the others, `again`, all of theirs."""
@@ -153,25 +212,42 @@ class _Group:
         if again:
             wanted[:], self.state.aside[:] = self.members, 0.0
             self.active, self.look_back = len(self.state.order), 2 * self.epoch
-        wanted &= np.uint16(self.running @ (1 << np.arange(LANES)))
+        wanted &= np.uint8(self.running @ (1 << np.arange(LANES)))
         order = self.state.order[: self.active]
         left = wanted[order] != 0
         order[:] = np.concatenate([order[left], order[~left]])
         self.active = int(left.sum())
 
+    def certified(self) -> list[Found]:
+        alphas = (self.state.alpha[:, k].astype(np.float64) for k in range(len(self.part)))
+        seen = evaluate_all(self.problems, alphas)
+        return [Found(best, int(epochs)) for best, epochs in zip(seen, self.epochs, strict=False)]
 
-def _padded(together: Problem, part: np.ndarray) -> tuple[Problem, np.ndarray]:
-    """The problems of some lanes, lanes without a problem having no rows; a centre for each."""
-    rows, q, center = together.rows, together.q, together.center.copy()
-    c = lines(len(q))
-    c[:, : part.size] = together.c[:, part]
-    if together.free:
-        norms = q - rows.bias**2
-        s = proximal_scale(norms, float(together.c[:, part].sum(axis=0).min()))
-        center[-1] *= rows.bias / s
-        rows, q = rows._replace(bias=s), norms + s**2
-    centers = np.repeat(center[:, None], LANES, axis=1)
-    return together._replace(rows=rows, c=c, q=q, center=center), centers
+    def _certify(self) -> None:
+        """The end, unless a lane has not come near enough and may go on."""
+        found = self.certified()
+        gaps = np.array([answer.best.certificate.relative_gap for answer in found])
+        self.tries += 1
+        short = np.flatnonzero(~(gaps <= self.goal.tol))
+        if self.many.w_only:
+            found = [_light(answer) if k not in short else answer for k, answer in enumerate(found)]
+        if not short.size or self.tries == _TRIES or self.epoch >= self.goal.max_epochs:
+            self.found, self.problems = found, []
+            del self.state, self.members, self.centers
+            return
+        self.share *= 0.7
+        for k in short:
+            w = found[k].best.w
+            self.state.W[:-1, k], self.running[k] = w[:-1], True
+            if not self.problem.free:
+                self.state.W[-1, k] = w[-1]
+        self.look_back = self.epoch
+        self._choose_rows(np.zeros(LANES, dtype=bool), True)
+
+
+def _light(answer: Found) -> Found:
+    nothing = np.zeros(0)
+    return answer._replace(best=answer.best._replace(alpha=nothing, margins=nothing))
 
 
 @hot
@@ -186,9 +262,10 @@ def _sqdist(W, centers):
 
 
 @hot
-def _sweep(problem, state, s, active, visits):
+def _sweep(problem, state, targets, place):
     """Steps on up to `visits` rows from place s on; returns place, active rows, visits left."""
     rows, loss, order, wanted = problem.rows, problem.loss, state.order, state.wanted
+    s, active, visits = place
     z, step = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
     while s < active and visits > 0:
         visits -= 1
@@ -201,12 +278,13 @@ def _sweep(problem, state, s, active, visits):
             prefetch(problem.y, ahead)
             prefetch(wanted, ahead)
         i = order[s]
-        y, q, root = problem.y[i], problem.q[i], np.sqrt(problem.q[i])
+        label, q, root = problem.y[i], problem.q[i], np.sqrt(problem.q[i])
         want, left, moved = wanted[i], 0, False
         row_dots(rows, i, state.W, z)
         for p in range(LANES):
             step[p] = 0.0
             if (want >> p) & 1:
+                y = 1.0 if label == targets[p] else -1.0
                 c, old, at = np.float64(problem.c[i, p]), state.alpha[i, p], y * z[p]
                 cost = c * value(loss, at)
                 if state.radius[p] < np.inf and settled(loss, old / c, at, state.radius[p] * root):

@@ -1,0 +1,100 @@
+"""Which problems are swept together, in which order, and what becomes of their answers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pegasos.core.lanes import LANES
+from pegasos.objective.problem import Problem, make_problem
+from pegasos.solvers.auto import Choice, descends
+from pegasos.solvers.driver import Progress, Run
+from pegasos.solvers.lanes import Found, Goal, Lane, Many, descend
+
+if TYPE_CHECKING:
+    from pegasos.estimators.one_vs_all import Task
+
+log = logging.getLogger("pegasos")
+
+SEVERAL = 3  # problems: fewer are faster one by one
+SPAN = 100.0  # between values of C in a group: they share the scale of a free intercept
+LEAST_TOL = 1e-4  # beyond it float32 does not lead
+MOST_EPOCHS = 500  # together; what is slower goes on alone, and may change its solver
+
+
+class Swept(NamedTuple):
+    """The end of a run that was a lane: what a state tells."""
+
+    epoch: int
+    choice: Choice
+
+
+Answers = dict[tuple[int, int], Found]  # of (fit, problem)
+
+
+def shared_problem(task: Task) -> Problem | None:
+    """What all problems share, if they may be swept together; weights as for C = 1."""
+    settled = task.solver != "auto" or task.stop.rules or task.watch or task.starts is not None
+    if settled or task.stop.max_epochs < 2:
+        return None
+    y = np.ones(len(task.label))
+    return make_problem(task.rows, y, task.c, task.loss, None, task.free)
+
+
+def goal_of(task: Task, deadline: float) -> Goal:
+    limit = min(MOST_EPOCHS, task.stop.max_epochs - 1)
+    return Goal(max(task.stop.tol, LEAST_TOL), limit, deadline)
+
+
+def sweep_path(task: Task, Cs: list[float], deadline: float) -> tuple[Answers, bool]:
+    """Answers for (value, problem) where descent is the method; whether Ctrl-C came."""
+    shared = shared_problem(task)
+    if shared is None:
+        return {}, False
+    chosen = [j for j, C in enumerate(Cs) if descends(shared._replace(c=C * task.c))]
+    places = [(j, k) for j in chosen for k in range(len(task.targets))]
+    lanes = [Lane(task.targets[k], Cs[j], task.centers[k], task.c) for j, k in places]
+    return sweep(Many(shared, task.label, lanes), places, goal_of(task, deadline), task.seed)
+
+
+def sweep_classes(task: Task, deadline: float) -> tuple[Answers, bool]:
+    """Answers for (0, problem), the problems of a fit; whether Ctrl-C came."""
+    return sweep_path(task, [1.0], deadline)
+
+
+def sweep(many: Many, places: list[tuple[int, int]], goal: Goal, seed: int) -> tuple[Answers, bool]:
+    """Answers of lanes by their places: the largest values of C, which take longest, come first.
+
+    Values apart by little want the same rows, so they are swept together.
+    """
+    if len(places) < SEVERAL:
+        return {}, False
+    groups = _groups([lane.C for lane in many.lanes])
+    found, interrupted = descend(many, groups, goal, seed)
+    answers = {place: answer for place, answer in zip(places, found, strict=True) if answer}
+    return answers, interrupted
+
+
+def _groups(Cs: list[float]) -> list[list[int]]:
+    """Places of falling values, in groups of about one size that do not reach beyond SPAN."""
+    order = sorted(range(len(Cs)), key=lambda p: -Cs[p])
+    size = -(-len(order) // -(-len(order) // LANES))
+    groups: list[list[int]] = []
+    for p in order:
+        if not groups or len(groups[-1]) == size or Cs[p] * SPAN < Cs[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(p)
+    return groups
+
+
+def run_of(answer: Found, began: float) -> Run:
+    """The run that a lane has been."""
+    proof = answer.best.certificate
+    seconds = time.perf_counter() - began
+    log.info("%d epochs  %.2f s  gap %.1e", answer.epochs, seconds, proof.relative_gap)
+    choice = Choice("dual", f"{answer.epochs} epochs together with other problems")
+    history = [Progress(answer.epochs, seconds, proof.gap, proof, "gap")]
+    return Run(answer.best, history, "gap", Swept(answer.epochs, choice))
