@@ -73,7 +73,8 @@ def test_a_fit_that_dies_again_and_again_ends_with_the_same_bits(
     def make():
         return cls(**settings, intercept=intercept, random_state=0)
 
-    whole, file = fitted(make(), n_classes), tmp_path / "fit.ckpt"
+    whole = fitted(make(), n_classes, Keeper(tmp_path / "whole.ckpt"))
+    file = tmp_path / "fit.ckpt"
     deaths = 0
     for lifetime in (1, 2, 3, 5, 9, 17, 40, 200, np.inf):
         estimator = make()
