@@ -1,4 +1,4 @@
-"""What needs Numba's compiler at import: prefetch, vector loops, the disk cache of hot loops.
+"""What needs Numba's compiler at import: prefetch, vector loops, exp, the disk cache of hot loops.
 
 Imported by `core.jit` at the first call of a hot loop, never before.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.caching import (
@@ -15,9 +16,10 @@ from numba.core.caching import (
     FunctionCache,
     UserProvidedCacheLocator,
 )
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, register_jitable
 
 from pegasos.core import jit
+from pegasos.core.exponential import exponential, tangent
 from pegasos.core.lanes import LANES, axpys, dots
 from pegasos.core.prefetch import prefetch
 
@@ -125,6 +127,83 @@ def _overload_dots(values: Any, columns: Any, W: Any, out: Any) -> Any:
 @overload(axpys, strict=False)
 def _overload_axpys(values: Any, columns: Any, a: Any, W: Any) -> Any:
     return lambda values, columns, a, W: _axpys(values, columns, a, W)
+
+
+@intrinsic
+def _bits(typing_context: Any, number: Any) -> Any:
+    """The bits of a float as an integer of its size, or of an integer as a float."""
+    pairs = {
+        types.int32: (types.float32, ir.FloatType()),
+        types.int64: (types.float64, ir.DoubleType()),
+        types.float64: (types.int64, ir.IntType(64)),
+    }
+    result, kind = pairs[number]
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], kind)
+
+    return result(number), generate
+
+
+_f32, _f64, _i32, _i64 = np.float32, np.float64, np.int32, np.int64
+
+
+@register_jitable
+def _exp32(x):
+    """Cephes' expf: x = k log 2 + f, then a polynomial in f; np.floor vectorises."""
+    x = _f32(-87.0) if x < _f32(-87.0) else x
+    x = _f32(89.0) if x > _f32(89.0) else x
+    k = np.floor(x * _f32(1.44269504088896341) + _f32(0.5))
+    f = x - k * _f32(0.693359375) - k * _f32(-2.12194440e-4)
+    p = _f32(1.9875691500e-4)
+    p = p * f + _f32(1.3981999507e-3)
+    p = p * f + _f32(8.3334519073e-3)
+    p = p * f + _f32(4.1665795894e-2)
+    p = p * f + _f32(1.6666665459e-1)
+    p = p * f + _f32(5.0000001201e-1)
+    return (p * f * f + f + _f32(1.0)) * _bits(_i32((_i32(k) + _i32(127)) << _i32(23)))
+
+
+@register_jitable
+def _exp64(x):
+    """Cephes' exp; k becomes an integer by adding 1.5 2^52, for which there is an instruction."""
+    x = -708.0 if x < -708.0 else x
+    x = 710.0 if x > 710.0 else x
+    k = np.floor(x * 1.4426950408889634074 + 0.5)
+    f = x - k * 6.93145751953125e-1 - k * 1.42860682030941723212e-6
+    g = f * f
+    p = (1.26177193074810590878e-4 * g + 3.02994407707441961300e-2) * g
+    p = (p + 9.99999999999999999910e-1) * f
+    q = (3.00198505138664455042e-6 * g + 2.52448340349684104192e-3) * g
+    q = (q + 2.27265548208155028766e-1) * g + 2.0
+    power = _bits((_bits(k + 6755399441055744.0) + _i64(1023)) << _i64(52))
+    return (1.0 + 2.0 * (p / (q - p))) * power
+
+
+@overload(exponential, strict=False)
+def _overload_exponential(x: Any) -> Any:
+    if x == types.float32:
+        return lambda x: _exp32(x)
+    return lambda x: _exp64(_f64(x))
+
+
+@register_jitable
+def _tanh32(x):
+    e = _exp32(-abs(x + x))
+    return np.copysign((_f32(1.0) - e) / (_f32(1.0) + e), x)
+
+
+@register_jitable
+def _tanh64(x):
+    e = _exp64(-abs(x + x))
+    return np.copysign((1.0 - e) / (1.0 + e), x)
+
+
+@overload(tangent, strict=False)
+def _overload_tangent(x: Any) -> Any:
+    if x == types.float32:
+        return lambda x: _tanh32(x)
+    return lambda x: _tanh64(_f64(x))
 
 
 class _OurDirectoryOnly(CompileResultCacheImpl):
