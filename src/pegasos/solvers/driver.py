@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pegasos.objective.certificate import Certificate, Evaluation, evaluate
+from pegasos.objective.certificate import Certificate, Evaluation, better, evaluate
 from pegasos.objective.problem import Problem
 from pegasos.solvers.stops import Scored, Validation, best_scoring, heeding, held, judged
 
@@ -219,7 +219,7 @@ class Driver:
         """Evaluate exactly, keep the better primal and dual points, refresh the solver."""
         alpha, w = self.solver.candidate(self.problem, self.state)
         seen = evaluate(self.problem, alpha, w)
-        self.best = _better(self.best, seen)
+        self.best = seen if self.best is None else better(self.problem, self.best, seen)
         if self.stop.validation is not None:
             self.scored = judged(self.stop.validation, seen, self.scored)
         self._last_gap = seen.certificate.gap
@@ -236,18 +236,3 @@ class Driver:
     def _progress(self, stop: str | None, certificate: Certificate | None = None) -> Progress:
         seconds = time.perf_counter() - self._start
         return Progress(self.state.epoch, seconds, self.state.estimate, certificate, stop)
-
-
-def _better(best: Evaluation | None, seen: Evaluation) -> Evaluation:
-    """The lower primal point with the higher dual point: their gap is a proof as well.
-
-    Where the primal values differ by rounding only, the later point is the better one.
-    """
-    if best is None:
-        return seen
-    old, new = best.certificate, seen.certificate
-    worse = new.primal > old.primal + 1e-15 * abs(old.primal) or np.isnan(new.primal)
-    primal = best if worse else seen
-    dual = seen if new.dual > old.dual or np.isnan(old.dual) else best
-    certificate = Certificate(primal.certificate.primal, dual.certificate.dual)
-    return Evaluation(primal.w, dual.alpha, primal.margins, certificate)
