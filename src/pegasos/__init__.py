@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "LinearSVC": "pegasos.estimators.linear",
     "LogisticRegression": "pegasos.estimators.linear",
+    "SVC": "pegasos.estimators.kernel",
     "PegasosClassifier": "pegasos.estimators.online",
     "load_svmlight": "pegasos.data.files",
     "save_model": "pegasos.estimators.files",

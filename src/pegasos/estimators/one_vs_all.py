@@ -61,14 +61,21 @@ class Task(NamedTuple):
     watch: Watch | None = None
     swept: int = 0
 
+    def driver(self, k: int, stop: Stop) -> Driver:
+        """The run of problem k."""
+        return _driver(self, k, stop)
+
 
 def signs(task: Task, k: int) -> np.ndarray:
     """The labels -1 and +1 of problem k."""
     return np.where(task.label == task.targets[k], 1.0, -1.0)
 
 
-def solve(task: Task, tasks: FitTasks) -> list[Run]:
-    """All problems of a fit. After Ctrl-C the rest are only certified as they start."""
+def solve(task: Any, tasks: FitTasks) -> list[Run]:
+    """All problems of a fit. After Ctrl-C the rest are only certified as they start.
+
+    A task has `targets`, `names`, `centers` (points to begin with), `stop`, `watch` and `driver`.
+    """
     if allowed() == 1 or len(task.targets) == 1 or tasks.wanted or task.watch is not None:
         return _solve_in_order(task, tasks)
     (runs,), interrupted = solve_all([task], time.perf_counter() + task.stop.max_seconds)
@@ -77,12 +84,12 @@ def solve(task: Task, tasks: FitTasks) -> list[Run]:
     return runs
 
 
-def solve_all(fits: list[Task], deadline: float) -> tuple[list[list[Run]], bool]:
+def solve_all(fits: list[Any], deadline: float) -> tuple[list[list[Run]], bool]:
     """The problems of several fits, side by side; whether Ctrl-C came."""
 
-    def one(item: tuple[Task, int], halted: Callable[[], bool]) -> Run:
+    def one(item: tuple[Any, int], halted: Callable[[], bool]) -> Run:
         task, k = item
-        driver = _driver(task, k, replace(task.stop, max_seconds=deadline - time.perf_counter()))
+        driver = task.driver(k, replace(task.stop, max_seconds=deadline - time.perf_counter()))
         driver.callback = lambda progress: halted()
         if halted():
             return driver.interrupt()
@@ -95,14 +102,14 @@ def solve_all(fits: list[Task], deadline: float) -> tuple[list[list[Run]], bool]
     return [[next(found) for _ in task.targets] for task in fits], interrupted
 
 
-def _solve_in_order(task: Task, tasks: FitTasks) -> list[Run]:
+def _solve_in_order(task: Any, tasks: FitTasks) -> list[Run]:
     weights = task.centers.copy()
     deadline = time.perf_counter() + task.stop.max_seconds
     runs: list[Run] = []
     interrupted = False
     for k in range(len(task.targets)):
         left = deadline - time.perf_counter()
-        driver = _driver(task, k, replace(task.stop, max_seconds=left))
+        driver = task.driver(k, replace(task.stop, max_seconds=left))
         watcher = None
         done = task.watch.begin(task, k, driver) if task.watch and not interrupted else None
         if done is not None:
@@ -141,7 +148,7 @@ def _so_far(weights: np.ndarray, k: int, point: Callable[[], np.ndarray]) -> np.
     return weights
 
 
-def _drive(driver: Driver, task: Task, k: int) -> Run:
+def _drive(driver: Driver, task: Any, k: int) -> Run:
     for progress in driver:
         if progress.certificate is not None:
             gap = progress.certificate.relative_gap

@@ -15,7 +15,7 @@ import numpy as np
 
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import frozen
-from pegasos.objective.kernel_blocks import Points, block, diagonal, in_precision_of, take
+from pegasos.objective.kernel_blocks import Points, block, diagonal, in_precision_of, n_points, take
 from pegasos.objective.losses import Pinball
 from pegasos.objective.problem import MAX_WEIGHT
 
@@ -68,14 +68,9 @@ def make_kernel_problem(
     )
 
 
-def values(kernel: Any, a: Points, b: Points, dtype: Any) -> np.ndarray:
-    """K(a, b) in the precision asked for."""
-    return block(kernel, in_precision_of(a, dtype), in_precision_of(b, dtype))
-
-
 def expand(kernel: Any, a: Points, b: Points, coef: np.ndarray) -> np.ndarray:
     """K(a, b) coef in float64, block by block; coef is a vector or has a column per function."""
-    n, m = len(a.sqnorms), len(b.sqnorms)
+    n, m = n_points(a), n_points(b)
     wide = [take(b, np.arange(s, min(s + _COLUMNS, m))) for s in range(0, m, _COLUMNS)]
     wide = [in_precision_of(part, np.float64) for part in wide]
     out = np.zeros((n, *coef.shape[1:]))

@@ -48,8 +48,8 @@ class Progress(NamedTuple):
 class Stop:
     """When to stop. `callback(progress)`, asked after each step, may return True to stop.
 
-    `every`: certify after each so many epochs, beside the times when it may end the run. `rules`:
-    see `solvers.stops`.
+    `every`: certify after each so many epochs, beside the times when it may end the run;
+    `first_check`: after so many at the latest, then at twice as many. `rules`: see `solvers.stops`.
     """
 
     tol: float = 1e-3
@@ -57,6 +57,7 @@ class Stop:
     max_seconds: float = np.inf
     callback: Callable[[Progress], bool | None] | None = None
     every: int | None = None
+    first_check: int = 20
     rules: tuple[Any, ...] = ()
 
     @property
@@ -109,7 +110,7 @@ class Driver:
         self.history: list[Progress] = []
         self.stop_reason = "running"
         self._start = time.perf_counter()
-        self._next_check = 20
+        self._next_check = stop.first_check
         self.state = self.solver.init(problem, seed, alpha)
         self._certified, self._not_before, self._last_gap = -1, 1, 0.0
         if alpha is not None or problem.center.any():
@@ -190,6 +191,7 @@ class Driver:
         rule = held(self.stop.rules, self.state)
         due = out_of_time or out_of_epochs or rule is not None or self._due()
         certificate = self._certify() if due else None
+        rule = rule and held(self.stop.rules, self.state)  # an exact evaluation may refute it
         reason = self._solved()
         if reason is None and self.state.exhausted:
             reason = "stalled"
@@ -223,7 +225,7 @@ class Driver:
         if self.stop.validation is not None:
             self.scored = judged(self.stop.validation, seen, self.scored)
         self._last_gap = seen.certificate.gap
-        self._next_check = max(20, 2 * self.state.epoch)
+        self._next_check = max(self.stop.first_check, 2 * self.state.epoch)
         self._certified = self.state.epoch
         self._not_before = self.state.epoch + 1 + self.state.epoch // 16
         self.state = self.solver.refresh(self.problem, self.state, seen)

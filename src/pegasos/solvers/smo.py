@@ -15,15 +15,18 @@ Platt, 1998; Fan, Chen, Lin, JMLR 2005 (second-order selection, WSS 2).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
+from pegasos.objective.kernel_problem import KernelProblem
+from pegasos.solvers.kernel_state import KernelState, begun, gauged, refreshed
 
 LANES = 64
-_BIG = 1e30  # stands for "cannot move this way": beyond any slope, yet finite
+BIG = 1e30  # stands for "cannot move this way": beyond any slope, yet finite
 
 
 class Board(NamedTuple):
@@ -44,25 +47,25 @@ class Board(NamedTuple):
 def board(K: np.ndarray, diagonal, f, beta, low, high) -> Board:
     """A board from a square matrix whose size is a multiple of LANES, and vectors as long."""
     dtype, shape = K.dtype, (-1, LANES)
-    up = np.where(beta < high, f, _BIG).astype(dtype).reshape(shape)
-    down = np.where(beta > low, f, -_BIG).astype(dtype).reshape(shape)
+    up = np.where(beta < high, f, BIG).astype(dtype).reshape(shape)
+    down = np.where(beta > low, f, -BIG).astype(dtype).reshape(shape)
     diagonal = diagonal.astype(dtype).reshape(shape)
     flat = 2.0 * float(np.finfo(dtype).eps)
     return Board(K.reshape(len(K), -1, LANES), diagonal, up, down, beta, low, high, flat)
 
 
 @helper
-def _move(beta, board, i, j, t):
+def _move(beta, low, high, i, j, t):
     """beta_i += t, beta_j -= t as far as the box allows; returns t."""
-    room_i, room_j = board.high[i] - beta[i], beta[j] - board.low[j]
+    room_i, room_j = high[i] - beta[i], beta[j] - low[j]
     if t >= room_i and room_i <= room_j:
         t = room_i
-        beta[j] = board.low[j] if room_i == room_j else beta[j] - t
-        beta[i] = board.high[i]
+        beta[j] = low[j] if room_i == room_j else beta[j] - t
+        beta[i] = high[i]
     elif t >= room_j:
         t = room_j
         beta[i] += t
-        beta[j] = board.low[j]
+        beta[j] = low[j]
     else:
         beta[i] += t
         beta[j] -= t
@@ -74,7 +77,7 @@ def pair_steps(board, goal, most):
     """Up to `most` steps, until the violation is below `goal`; returns their number and it."""
     K, diagonal, up, down, beta = board.K, board.diagonal, board.up, board.down, board.beta
     chunks = up.shape[0]
-    zero, big = up.dtype.type(0.0), up.dtype.type(_BIG)
+    zero, big = up.dtype.type(0.0), up.dtype.type(BIG)
     flat = up.dtype.type(board.flat)
     value = np.empty(LANES, up.dtype)  # of each lane, the best so far
     chunk = np.empty(LANES, np.int32)  # and where it is
@@ -119,7 +122,7 @@ def pair_steps(board, goal, most):
         Kj, fj = K[j], down[cj, kj]
         e = dii + diagonal[cj, kj] - Ki[cj, kj] - Ki[cj, kj]
         e = max(e, flat * (dii + diagonal[cj, kj]))
-        t = _move(beta, board, i, j, np.float64((fj - least) / e))
+        t = _move(beta, board.low, board.high, i, j, np.float64((fj - least) / e))
         up[ci, ki] = least if beta[i] < board.high[i] else big
         down[ci, ki] = least if beta[i] > board.low[i] else -big
         up[cj, kj] = fj if beta[j] < board.high[j] else big
@@ -137,3 +140,81 @@ def pair_steps(board, goal, most):
                 chunk[k] = np.int32(c) if better else chunk[k]
                 value[k] = u if better else value[k]
     return most, gap
+
+
+@dataclass(frozen=True)
+class Smo:
+    """SMO on the whole problem, with rows in float64 from a cache of `budget` bytes."""
+
+    budget: int = 1 << 30
+
+    def init(self, problem: KernelProblem, seed: int, alpha: Any = None) -> KernelState:
+        return begun(problem, alpha, self.budget)
+
+    def step(self, problem: KernelProblem, state: KernelState) -> KernelState:
+        """As many pairs as there are rows, or 0.1 s of them."""
+        n = len(state.f)
+        most = max(1, min(n, (1 << 25) // n))
+        for done in range(most):
+            if not self._pair(problem, state):
+                return gauged(problem, state, done)
+        return gauged(problem, state, most)
+
+    def _pair(self, problem: KernelProblem, state: KernelState) -> bool:
+        """One step; False if no pair can move."""
+        f, beta, low, high = state.f, state.beta, problem.low, problem.high
+        i = first_of_pair(f, beta, high)
+        if i < 0:
+            return False
+        Ki = state.rows.row(i)
+        j = second_of_pair(f, beta, low, Ki, problem.q, i)
+        if j < 0:
+            return False
+        Kj = state.rows.row(j)
+        step_of_pair(f, beta, (low, high), (Ki, Kj), problem.q, i, j)
+        return True
+
+    def candidate(self, problem: KernelProblem, state: KernelState) -> tuple[np.ndarray, Any]:
+        return state.beta, state.f + problem.p
+
+    def refresh(self, problem: KernelProblem, state: KernelState, seen: Any) -> KernelState:
+        return refreshed(problem, state, seen)
+
+
+@hot
+def first_of_pair(f, beta, high):
+    """argmin f over beta < high; -1 if there is none."""
+    i, least = -1, np.inf
+    for k in range(f.shape[0]):
+        if beta[k] < high[k] and f[k] < least:
+            i, least = k, f[k]
+    return i
+
+
+@helper
+def _bend(q, K, i, k):
+    """The curvature along a pair, kept above rounding."""
+    e = q[i] + q[k] - 2.0 * K[k]
+    return max(e, 4e-16 * (abs(q[i]) + abs(q[k])) + 1e-300)
+
+
+@hot
+def second_of_pair(f, beta, low, Ki, q, i):
+    """The j that gains most with i; -1 if there is none."""
+    j, best = -1, 0.0
+    for k in range(f.shape[0]):
+        d = f[k] - f[i]
+        if beta[k] > low[k] and d > 0.0:
+            gain = d * d / _bend(q, Ki, i, k)
+            if gain > best:
+                j, best = k, gain
+    return j
+
+
+@hot
+def step_of_pair(f, beta, box, rows, q, i, j):
+    """The step, and f after it."""
+    t = (f[j] - f[i]) / _bend(q, rows[0], i, j)
+    t = _move(beta, box[0], box[1], i, j, t)
+    for k in range(f.shape[0]):
+        f[k] += t * (rows[0][k] - rows[1][k])

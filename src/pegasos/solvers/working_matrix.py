@@ -43,9 +43,12 @@ class WorkingMatrix:
         size = max(self.extent, chosen.size)
         if size > 1.25 * chosen.size + LANES:  # too many holes
             vacant, joins, size = np.zeros(0, dtype=bool), chosen, chosen.size
+        before = self.extent
         self._resize(-(-size // LANES) * LANES, vacant)
         places = np.flatnonzero(self.members < 0)[: joins.size]
         self.members[places] = joins
+        never = np.flatnonzero(self.members < 0)
+        self.K[: self.extent, never[never >= before]] = 0.0  # not what the buffer held before
         self.position[:] = -1
         held = self.members >= 0
         self.position[self.members[held]] = np.flatnonzero(held)
@@ -77,7 +80,9 @@ class WorkingMatrix:
             mirror(tile, places[start:stop], order[:last], self.K)
 
         bounds = list(range(0, joins.size, _PANEL))
-        run_blocks(lambda s, e: [part(b, min(b + _PANEL, joins.size)) for b in bounds[s:e]], len(bounds), 1)
+        run_blocks(
+            lambda s, e: [part(b, min(b + _PANEL, joins.size)) for b in bounds[s:e]], len(bounds), 1
+        )
 
 
 @hot

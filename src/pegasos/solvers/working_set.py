@@ -18,42 +18,21 @@ Osuna, Freund, Girosi, 1997; Joachims, 1999.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pegasos.core.jit import hot
 from pegasos.objective.certificate import Evaluation
-from pegasos.objective.kernel_certificate import extremes, feasible
 from pegasos.objective.kernel_problem import KernelProblem
 from pegasos.solvers.kernel_cache import add_rows
+from pegasos.solvers.kernel_dual import coordinate_steps
 from pegasos.solvers.kernel_rows import KernelRows
+from pegasos.solvers.kernel_state import KernelState, begun, gauged, refreshed
 from pegasos.solvers.smo import Board, board, pair_steps
 from pegasos.solvers.working_matrix import WorkingMatrix
 
 _SLICE = 1 << 27  # numbers of the matrix read between two returns to Python
 _NARROW = 1e-5  # the violation to which float32 is good
-
-
-class WorkingState(NamedTuple):
-    """beta and f = K beta - p; the rows and the matrix of the working set; `bounds` least and most
-    f that can move; `dual` the value of the last round, `waited` rounds since it rose."""
-
-    beta: np.ndarray
-    f: np.ndarray
-    rows: Any
-    matrix: Any
-    bounds: tuple[float, float]
-    rng: Any
-    violation: float
-    dual: float
-    waited: int
-    iterations: int
-    wide: bool
-    estimate: float
-    objective: float
-    epoch: int
-    exhausted: bool
 
 
 @dataclass(frozen=True)
@@ -69,46 +48,23 @@ class WorkingSet:
     floor: float = 0.0
     share: float = 0.0
 
-    def init(self, problem: KernelProblem, seed: int, alpha: Any = None) -> WorkingState:
+    def init(self, problem: KernelProblem, seed: int, alpha: Any = None) -> KernelState:
         n = len(problem.y)
-        beta, f = np.zeros(n), -problem.p
         wide = self.floor < _NARROW and self.share < _NARROW and 16 * n * n <= self.budget
-        rows, matrix = self._memory(problem, wide)
-        if alpha is not None:
-            beta = feasible(problem, alpha)
-            used = np.flatnonzero(beta)
-            rows.add(used, beta[used], f)
-        state = WorkingState(
-            beta=beta,
-            f=f,
-            rows=rows,
-            matrix=matrix,
-            bounds=(0.0, 0.0),
-            rng=np.random.default_rng(seed),
-            violation=np.inf,
-            dual=-np.inf,
-            waited=0,
-            iterations=0,
-            wide=wide,
-            estimate=np.inf,
-            objective=np.inf,
-            epoch=0,
-            exhausted=False,
-        )
-        return _gauged(problem, state)
+        state = begun(problem, alpha, self._left(n, wide), wide)
+        matrix = WorkingMatrix(n, state.rows.dtype)
+        return state._replace(matrix=matrix, rng=np.random.default_rng(seed))
 
     def _side(self, wide: bool) -> int:
         """Of the largest matrix: half of the budget, with room to grow."""
         return max(128, min(self.largest, int(np.sqrt(self.budget / (6.0 * (8 if wide else 4))))))
 
-    def _memory(self, problem: KernelProblem, wide: bool) -> tuple[KernelRows, WorkingMatrix]:
-        n = len(problem.y)
+    def _left(self, n: int, wide: bool) -> int:
+        """Bytes for rows, beside the matrix."""
         side = 1.2 * min(n, self._side(wide))
-        left = self.budget - int(side * side) * (8 if wide else 4)
-        rows = KernelRows(problem, left, wide)
-        return rows, WorkingMatrix(n, rows.dtype)
+        return self.budget - int(side * side) * (8 if wide else 4)
 
-    def step(self, problem: KernelProblem, state: WorkingState) -> WorkingState:
+    def step(self, problem: KernelProblem, state: KernelState) -> KernelState:
         """One working set."""
         if not state.wide and (state.violation < _NARROW or state.waited > 1):
             state = self._widened(problem, state)
@@ -125,14 +81,14 @@ class WorkingSet:
             state.f[members[members >= 0]] += change[members >= 0]
         else:
             state.rows.add(members[moved], delta, state.f)
-        state = state._replace(epoch=state.epoch + 1, iterations=state.iterations + steps)
-        return _gauged(problem, state)
+        return gauged(problem, state, steps)
 
-    def _widened(self, problem: KernelProblem, state: WorkingState) -> WorkingState:
-        rows, matrix = self._memory(problem, True)
-        return state._replace(rows=rows, matrix=matrix, wide=True, waited=0)
+    def _widened(self, problem: KernelProblem, state: KernelState) -> KernelState:
+        n = len(problem.y)
+        rows = KernelRows(problem, self._left(n, True), True)
+        return state._replace(rows=rows, matrix=WorkingMatrix(n, rows.dtype), wide=True, waited=0)
 
-    def _choose(self, problem: KernelProblem, state: WorkingState) -> np.ndarray:
+    def _choose(self, problem: KernelProblem, state: KernelState) -> np.ndarray:
         """The working set, in order."""
         n, beta, f = len(state.f), state.beta, state.f
         largest = self._side(state.wide)
@@ -157,7 +113,7 @@ class WorkingSet:
         down = down[_largest(f[down], room - up.size)]
         return np.sort(np.concatenate([free, up, down]))
 
-    def _board(self, problem: KernelProblem, state: WorkingState) -> tuple[Board, np.ndarray]:
+    def _board(self, problem: KernelProblem, state: KernelState) -> tuple[Board, np.ndarray]:
         members = state.matrix.members
         there = members >= 0
 
@@ -169,31 +125,27 @@ class WorkingSet:
         parts = (of(problem.q), of(state.f - middle), of(state.beta))
         return board(state.matrix.K, *parts, of(problem.low), of(problem.high)), members
 
-    def _solve(self, problem: KernelProblem, state: WorkingState, small: Board) -> int:
+    def _solve(self, problem: KernelProblem, state: KernelState, small: Board) -> int:
         """Steps within the working set, a slice at a time."""
-        needed = self.share * state.objective / max(state.estimate, 1e-300)
-        goal = max(self.floor, state.violation * min(self.depth, needed))
-        goal = max(0.5 * goal if goal > self.depth * state.violation else goal, 0.0 if state.wide else 0.5 * _NARROW)
-        goal = max(goal, self.depth * state.violation)
+        # of the violation, what the gap asked for seems to need
+        needed = min(1.0, self.share * state.objective / max(state.estimate, 1e-300))
+        enough = 0.5 * max(self.floor, needed * state.violation if self.share else 0.0)
+        goal = max(enough, self.depth * state.violation, 0.0 if state.wide else 0.5 * _NARROW)
+        method = pair_steps if problem.free else coordinate_steps
         m = len(small.beta)
         length, total = max(1, _SLICE // m), 0
         while total < 50 * m:
-            steps, gap = pair_steps(small, goal, min(length, 50 * m - total))
+            steps, _ = method(small, goal, min(length, 50 * m - total))
             total += steps
             if steps < length:
                 break
         return total
 
-    def candidate(self, problem: KernelProblem, state: WorkingState) -> tuple[np.ndarray, Any]:
+    def candidate(self, problem: KernelProblem, state: KernelState) -> tuple[np.ndarray, Any]:
         return state.beta, state.f + problem.p
 
-    def refresh(
-        self, problem: KernelProblem, state: WorkingState, seen: Evaluation
-    ) -> WorkingState:
-        """Go on from the exact scores."""
-        state.f[:] = problem.y * seen.margins - seen.w[-1] - problem.p
-        state.beta[:] = seen.alpha
-        return _gauged(problem, state)
+    def refresh(self, problem: KernelProblem, state: KernelState, seen: Evaluation) -> KernelState:
+        return refreshed(problem, state, seen)
 
 
 def _sample(problem: KernelProblem, size: int, rng: Any) -> np.ndarray:
@@ -202,7 +154,10 @@ def _sample(problem: KernelProblem, size: int, rng: Any) -> np.ndarray:
     share = round(size * positive.size / len(problem.y))
     share = int(np.clip(share, size // 8, size - size // 8))
     share = max(min(share, positive.size), size - negative.size)
-    drawn = rng.choice(positive, share, replace=False), rng.choice(negative, size - share, replace=False)
+    drawn = (
+        rng.choice(positive, share, replace=False),
+        rng.choice(negative, size - share, replace=False),
+    )
     return np.sort(np.concatenate(drawn))
 
 
@@ -211,36 +166,3 @@ def _largest(values: np.ndarray, k: int) -> np.ndarray:
     if k >= values.size:
         return np.arange(values.size)
     return np.argpartition(-values, k)[:k]
-
-
-def _gauged(problem: KernelProblem, state: WorkingState) -> WorkingState:
-    """The state with the gap, the objective and the violation by its f."""
-    least, most = extremes(state.f, state.beta, problem.low, problem.high)
-    b = -0.5 * (least + most) if problem.free else 0.0
-    square, linear, losses = _sums(state.f, state.beta, problem.p, problem.y, problem.c, b, problem.loss.tau)
-    primal, dual = 0.5 * square + losses, linear - 0.5 * square
-    rose = dual > state.dual + 1e-14 * abs(state.dual)
-    waited = 0 if rose else state.waited + 1
-    violation = most - least if problem.free else max(most, -least)
-    return state._replace(
-        bounds=(least, most),
-        violation=max(0.0, violation),
-        dual=max(dual, state.dual),
-        waited=waited,
-        estimate=primal - dual,
-        objective=primal,
-        exhausted=state.wide and waited > 2,
-    )
-
-
-@hot
-def _sums(f, beta, p, y, c, b, tau):
-    """beta'K beta, p'beta and the sum of losses at offset b."""
-    square, linear, losses = 0.0, 0.0, 0.0
-    for i in range(f.shape[0]):
-        score = f[i] + p[i]
-        square += beta[i] * score
-        linear += beta[i] * p[i]
-        z = y[i] * (score + b)
-        losses += c[i] * max(1.0 - z, tau * (z - 1.0))
-    return square, linear, losses
