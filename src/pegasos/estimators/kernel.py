@@ -17,7 +17,7 @@ from pegasos.data.check import small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.classifier import Classifier, Data
-from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef
+from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef, with_scale
 from pegasos.estimators.one_vs_all import solve
 from pegasos.estimators.pairs import KernelTask, one_vs_one, one_vs_rest, share_of
 from pegasos.model.kernel import KernelModel, scores_of, votes
@@ -243,7 +243,6 @@ class SVC(Classifier):
         parts = (one_vs_one if pairs else one_vs_rest)(data.label, self.classes_)
         budget = int(1e6 * par.positive("cache_size", self.cache_size))
         solver, choice = self._solver(reading, share_of(budget, len(parts)))
-        self.kernel_ = resolved(self._kernel(), data.X)
         kernel = self.kernel_ + 1.0 if reading == "penalised" else self.kernel_
         return KernelTask(
             kernel=kernel,
@@ -271,8 +270,8 @@ class SVC(Classifier):
     def _read(self, X, y, sample_weight) -> Data:
         given = self._kernel()
         data = super()._read(X, y, sample_weight)
+        n = len(np.asarray(y))
         if isinstance(given, Precomputed):
-            n = len(y)
             if sp.issparse(data.X) or data.X.shape[1] != n:
                 raise ValueError(
                     "Precomputed matrix must be a square matrix. Input is a "
@@ -280,7 +279,9 @@ class SVC(Classifier):
                     "the kernel values of all rows of X with all rows"
                 )
             data = data._replace(X=data.X[:, data.kept])
-        self.shape_fit_ = (len(y), self.n_features_in_)
+        self.shape_fit_ = (n, self.n_features_in_)
+        weight = None if sample_weight is None else np.broadcast_to(sample_weight, n)[data.kept]
+        self.kernel_ = resolved(with_scale(given, data.X, weight), data.X)
         return data
 
     # Results to attributes

@@ -1,12 +1,14 @@
-"""From the solutions of binary problems to scikit-learn's attributes."""
+"""Between the binary problems of a kernel machine and scikit-learn's parameters and attributes."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from pegasos.estimators.pairs import Part
+from pegasos.objective.kernels import mapped
 
 
 class Layout(NamedTuple):
@@ -60,3 +62,21 @@ def linear_coef(layout: Layout, vectors, pairs: bool):
             for j in range(i + 1, K)
         ]
     )
+
+
+def with_scale(kernel: Any, X: Any, weight: np.ndarray | None) -> Any:
+    """The kernel with gamma="scale" resolved for weighted rows, as if they were repeated."""
+    if weight is None or np.all(weight == weight[0]):
+        return kernel
+    share = weight / weight.sum()
+
+    def change(name: str, value: Any) -> Any:
+        if name != "gamma" or not isinstance(value, str) or value != "scale":
+            return value
+        squares = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
+        mean = float(share @ np.asarray(X.mean(axis=1), dtype=np.float64).ravel())
+        square = float(share @ np.asarray(squares.mean(axis=1)).ravel())
+        variance = square - mean * mean
+        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+
+    return mapped(kernel, change)
