@@ -217,8 +217,11 @@ def _overload_power(x: Any, degree: Any) -> Any:
         u = z * z
         v = u * u
         low = (x if degree & 1 else one) * (y if degree & 2 else one)
-        return low * (z if degree & 4 else one) * (u if degree & 8 else one) * (
-            v if degree & 16 else one
+        return (
+            low
+            * (z if degree & 4 else one)
+            * (u if degree & 8 else one)
+            * (v if degree & 16 else one)
         )
 
     return squared

@@ -112,7 +112,9 @@ def _stored(rows: Any, like: Points | None) -> Any:
 
 def _given(kernel: Any, leaves: list[Any], X: Any, like: Points | None) -> Given:
     if not all(isinstance(leaf, Precomputed) for leaf in leaves):
-        raise ValueError(f"{kernel!r}: X is either a kernel matrix or rows, Precomputed stands alone")
+        raise ValueError(
+            f"{kernel!r}: X is either a kernel matrix or rows, Precomputed stands alone"
+        )
     if sp.issparse(X):
         raise TypeError("a precomputed kernel matrix must be an array, not a sparse matrix")
     matrix = frozen(_floats(X))
