@@ -1,5 +1,6 @@
 """Kernels, public: the shipped ones, their algebra, and what makes one of your own."""
 
+from pegasos.objective.kernel_check import KernelCheck, check_kernel
 from pegasos.objective.kernels import (
     Exp,
     Function,
@@ -23,6 +24,7 @@ __all__ = [
     "Exp",
     "Function",
     "Gaussian",
+    "KernelCheck",
     "Laplacian",
     "Linear",
     "Polynomial",
@@ -32,6 +34,7 @@ __all__ = [
     "Shifted",
     "Sigmoid",
     "Sum",
+    "check_kernel",
     "exp",
     "kernel",
     "of_distance",

@@ -37,8 +37,13 @@ def write_columns(rows: Any, start: int, place: np.ndarray, T: np.ndarray) -> No
 
 
 @generic
-def row_against(rows: Any, i: int, place: np.ndarray, T: np.ndarray, out: np.ndarray) -> None:
-    """out[s] = sum_j x_ij T[place[j], s]"""
+def row_against(rows: Any, i: int, place: Any, T: Any, out: Any, found: Any) -> None:
+    """out[s] = sum_j x_ij T[place[j], s]; `found`: two arrays to work in, places and values"""
+
+
+@generic
+def row_apart(rows: Any, i: int, place: Any, T: Any, out: Any, found: Any) -> None:
+    """out[s] = sum_j |x_ij - t_js| - |x_ij| - |t_js|, t_js = T[place[j], s]"""
 
 
 @gathered.register(DenseRows)
@@ -108,12 +113,37 @@ def _(rows, start, place, T):
             T[place[rows.columns[k]], s] = rows.values[k]
 
 
-@row_against.register(CsrRows)
-def _(rows, i, place, T, out):
+@row_against.register(CsrRows, reassociate=True)
+def _(rows, i, place, T, out, found):
+    """Entries that meet a line are found first, then added four at a time: half the time."""
+    places, values = found
+    out[:] = 0.0
+    k, end = rows.starts[i], rows.starts[i + 1]
+    while k < end:
+        n, stop = 0, min(end, k + np.uint64(places.shape[0]))
+        while k < stop:
+            p = place[rows.columns[k]]
+            places[n], values[n] = p, rows.values[k]
+            n += p != 0
+            k += np.uint64(1)
+        for m in range(0, n - 3, 4):
+            a, b, c, d = values[m], values[m + 1], values[m + 2], values[m + 3]
+            line1, line2 = T[places[m]], T[places[m + 1]]
+            line3, line4 = T[places[m + 2]], T[places[m + 3]]
+            for s in range(out.shape[0]):
+                out[s] += (a * line1[s] + b * line2[s]) + (c * line3[s] + d * line4[s])
+        for m in range(n - n % 4, n):
+            a, line = values[m], T[places[m]]
+            for s in range(out.shape[0]):
+                out[s] += a * line[s]
+
+
+@row_apart.register(CsrRows)
+def _(rows, i, place, T, out, found):
     out[:] = 0.0
     for k in range(rows.starts[i], rows.starts[i + 1]):
         p = place[rows.columns[k]]
         if p != 0:
             x, line = rows.values[k], T[p]
             for s in range(out.shape[0]):
-                out[s] += x * line[s]
+                out[s] += abs(x - line[s]) - (abs(x) + abs(line[s]))

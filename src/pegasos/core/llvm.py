@@ -19,7 +19,7 @@ from numba.core.caching import (
 from numba.extending import intrinsic, overload, register_jitable
 
 from pegasos.core import jit
-from pegasos.core.exponential import exponential, tangent
+from pegasos.core.exponential import exponential, power, tangent
 from pegasos.core.lanes import LANES, axpys, dots
 from pegasos.core.prefetch import prefetch
 
@@ -148,7 +148,7 @@ def _bits(typing_context: Any, number: Any) -> Any:
 _f32, _f64, _i32, _i64 = np.float32, np.float64, np.int32, np.int64
 
 
-@register_jitable
+@register_jitable(fastmath={"contract"})
 def _exp32(x):
     """Cephes' expf: x = k log 2 + f, then a polynomial in f; np.floor vectorises."""
     x = _f32(-87.0) if x < _f32(-87.0) else x
@@ -164,7 +164,7 @@ def _exp32(x):
     return (p * f * f + f + _f32(1.0)) * _bits(_i32((_i32(k) + _i32(127)) << _i32(23)))
 
 
-@register_jitable
+@register_jitable(fastmath={"contract"})
 def _exp64(x):
     """Cephes' exp; k becomes an integer by adding 1.5 2^52, for which there is an instruction."""
     x = -708.0 if x < -708.0 else x
@@ -180,30 +180,51 @@ def _exp64(x):
     return (1.0 + 2.0 * (p / (q - p))) * power
 
 
-@overload(exponential, strict=False)
+@overload(exponential, strict=False, jit_options={"fastmath": {"contract"}})
 def _overload_exponential(x: Any) -> Any:
     if x == types.float32:
         return lambda x: _exp32(x)
     return lambda x: _exp64(_f64(x))
 
 
-@register_jitable
+@register_jitable(fastmath={"contract"})
 def _tanh32(x):
     e = _exp32(-abs(x + x))
     return np.copysign((_f32(1.0) - e) / (_f32(1.0) + e), x)
 
 
-@register_jitable
+@register_jitable(fastmath={"contract"})
 def _tanh64(x):
     e = _exp64(-abs(x + x))
     return np.copysign((1.0 - e) / (1.0 + e), x)
 
 
-@overload(tangent, strict=False)
+@overload(tangent, strict=False, jit_options={"fastmath": {"contract"}})
 def _overload_tangent(x: Any) -> Any:
     if x == types.float32:
         return lambda x: _tanh32(x)
     return lambda x: _tanh64(_f64(x))
+
+
+@overload(power, strict=False)
+def _overload_power(x: Any, degree: Any) -> Any:
+    one = _f32(1.0) if x == types.float32 else _f64(1.0)
+
+    def squared(x, degree):
+        """Without a loop, so that a loop around it vectorises."""
+        y = x * x
+        z = y * y
+        u = z * z
+        v = u * u
+        low = (x if degree & 1 else one) * (y if degree & 2 else one)
+        return (
+            low
+            * (z if degree & 4 else one)
+            * (u if degree & 8 else one)
+            * (v if degree & 16 else one)
+        )
+
+    return squared
 
 
 class _OurDirectoryOnly(CompileResultCacheImpl):

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pegasos.core.dispatch import generic
-from pegasos.core.exponential import exponential, tangent
+from pegasos.core.exponential import MAX_POWER, exponential, power, tangent
 
 _KERNELS: set[type] = set()
 
@@ -201,15 +201,7 @@ def _(kernel, t, a, b):
 
 @of_products.register(Polynomial)
 def _(kernel, t, a, b):
-    u = kernel.gamma * t + kernel.coef0
-    if kernel.degree == 2:  # no loop inside the loop, which then vectorises
-        return u * u
-    if kernel.degree == 3:
-        return u * u * u
-    p = u
-    for _ in range(kernel.degree - 1):
-        p *= u
-    return p
+    return power(kernel.gamma * t + kernel.coef0, kernel.degree)
 
 
 @of_products.register(Gaussian)
@@ -304,7 +296,7 @@ def in_precision(k: Any, dtype: Any) -> Any:
 def resolved(k: Any, X: Any) -> Any:
     """The kernel, checked, with numbers in place of gamma="scale", 1 / (d var(X)), and "auto", 1/d.
 
-    X: an array, a CSR matrix, or whatever the kernel is a function of if it has no gamma to resolve.
+    X is an array or a CSR matrix, or anything else if there is no gamma to find.
     """
     if not is_kernel(k):
         raise TypeError(f"not a kernel: {k!r}; use those of pegasos.kernels or Function(f)")
@@ -312,8 +304,8 @@ def resolved(k: Any, X: Any) -> Any:
     def change(name: str, value: Any) -> Any:
         if name == "gamma":
             return gamma_of(value, X)
-        if name == "degree" and (isinstance(value, bool) or value != int(value) or value < 1):
-            raise ValueError(f"degree must be an integer >= 1, got {value!r}")
+        if name == "degree" and value not in range(1, MAX_POWER + 1):
+            raise ValueError(f"degree must be an integer from 1 to {MAX_POWER}, got {value!r}")
         if name == "coef0" and not math.isfinite(value):
             raise ValueError(f"coef0 must be finite, got {value!r}")
         return {"degree": int, "coef0": float}.get(name, lambda given: given)(value)
