@@ -113,10 +113,42 @@ def side_by_side(
 
 
 def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]:
-    """[work(start, stop) for each block of `block` indices below n], on the allowed threads."""
+    """[work(start, stop) for each block of `block` indices below n], on the allowed threads.
+
+    This thread takes part; the others wait in a pool, since starting them takes longer than many
+    a block.
+    """
     bounds = [(s, min(s + block, n)) for s in range(0, n, block)]
-    workers = min(allowed(), len(bounds))
-    if workers <= 1:
+    helpers = min(allowed(), len(bounds)) - 1
+    if helpers < 1:
         return [work(s, e) for s, e in bounds]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda se: work(*se), bounds))
+    found: list[Any] = [None] * len(bounds)
+    waiting = iter(range(len(bounds)))  # a step of it is atomic
+
+    def draw() -> None:
+        for k in waiting:
+            found[k] = work(*bounds[k])
+
+    pool = _pool()
+    futures = [pool.submit(draw) for _ in range(helpers)]
+    try:
+        draw()
+    finally:
+        for _ in waiting:  # after an error the others end with the block at hand
+            pass
+        for future in futures:
+            if not future.cancel():
+                wait([future])
+    for future in futures:
+        if not future.cancelled():
+            future.result()
+    return found
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, available() - 1), "pegasos")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork

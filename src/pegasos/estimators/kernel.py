@@ -21,7 +21,7 @@ from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef, wit
 from pegasos.estimators.one_vs_all import solve
 from pegasos.estimators.pairs import KernelTask, one_vs_one, one_vs_rest, share_of
 from pegasos.model.kernel import KernelModel, scores_of, votes
-from pegasos.objective.kernel_blocks import points
+from pegasos.objective.kernel_points import points
 from pegasos.objective.kernels import Linear, Precomputed, kernel_of, resolved
 from pegasos.objective.losses import Pinball
 from pegasos.solvers.auto import Choice

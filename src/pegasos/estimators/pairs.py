@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.threads import available
-from pegasos.objective.kernel_blocks import Points, take
+from pegasos.objective.kernel_points import Points, take
 from pegasos.objective.kernel_problem import make_kernel_problem
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Driver, Run, Stop

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.threads import run_blocks
-from pegasos.objective.kernel_blocks import Points, block, points, take
+from pegasos.objective.kernel_blocks import block
+from pegasos.objective.kernel_points import Points, points, take
 
 _ROWS, _COLUMNS = 256, 2048
 

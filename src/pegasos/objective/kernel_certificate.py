@@ -11,8 +11,8 @@ import numpy as np
 
 from pegasos.core.jit import hot
 from pegasos.objective.certificate import Certificate, Evaluation, better, evaluate
-from pegasos.objective.kernel_blocks import take
-from pegasos.objective.kernel_problem import KernelProblem, expand
+from pegasos.objective.kernel_points import take
+from pegasos.objective.kernel_problem import KernelProblem, expand, expand_self
 
 _BAND = 0.05  # of margins beyond 1 that are computed anew
 
@@ -65,14 +65,19 @@ def exact_scores(
     def exact(rows: np.ndarray) -> np.ndarray:
         return expand(problem.kernel, take(problem.points, rows), support, beta[used])
 
+    own = expand_self(problem.kernel, support, beta[used])
     if known is None or problem.loss.tau > 0.0:
-        return exact(np.arange(len(beta)))
+        scores = np.empty(len(beta))
+        scores[used] = own
+        others = np.flatnonzero(beta == 0.0)
+        scores[others] = exact(others)
+        return scores
     scores = np.array(known, dtype=np.float64)
     b = best_offset(problem, scores) if problem.free else 0.0
     far = (beta == 0.0) & (problem.y * (scores + b) > 1.0 + _BAND)
-    near = np.flatnonzero(~far)
-    scores[near] = exact(near)
-    error = float(np.abs(scores[near] - known[near]).max(initial=0.0))
+    near = np.flatnonzero(~far & (beta == 0.0))
+    scores[used], scores[near] = own, exact(near)
+    error = float(np.abs(scores - known).max(initial=0.0))
     moved = abs(best_offset(problem, scores) - b) if problem.free else 0.0
     if not 8.0 * error + moved < _BAND:
         scores[far] = exact(np.flatnonzero(far))

@@ -15,11 +15,12 @@ import numpy as np
 
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import frozen
-from pegasos.objective.kernel_blocks import Points, block, diagonal, in_precision_of, n_points, take
+from pegasos.objective.kernel_blocks import diagonal, precise
+from pegasos.objective.kernel_points import Points, in_precision_of, n_points, take
 from pegasos.objective.losses import Pinball
 from pegasos.objective.problem import MAX_WEIGHT
 
-_ROWS, _COLUMNS = 256, 2048  # of a block of float64 values
+_PIECE = 512  # points of a block of float64 values, 2 MB
 
 
 class KernelProblem(NamedTuple):
@@ -69,16 +70,41 @@ def make_kernel_problem(
 
 
 def expand(kernel: Any, a: Points, b: Points, coef: np.ndarray) -> np.ndarray:
-    """K(a, b) coef in float64, block by block; coef is a vector or has a column per function."""
-    n, m = n_points(a), n_points(b)
-    wide = [take(b, np.arange(s, min(s + _COLUMNS, m))) for s in range(0, m, _COLUMNS)]
-    wide = [in_precision_of(part, np.float64) for part in wide]
-    out = np.zeros((n, *coef.shape[1:]))
+    """K(a, b) coef in float64, block by block."""
+    columns = _pieces(b)
+    out = np.zeros(n_points(a))
 
     def part(start: int, stop: int) -> None:
         rows = in_precision_of(take(a, np.arange(start, stop)), np.float64)
-        for s, columns in zip(range(0, m, _COLUMNS), wide, strict=True):
-            out[start:stop] += block(kernel, rows, columns) @ coef[s : s + _COLUMNS]
+        for s, others in columns:
+            K = precise(kernel, rows, others)
+            out[start:stop] += K @ coef[s : s + K.shape[1]]
 
-    run_blocks(part, n, _ROWS)
+    run_blocks(part, out.size, _PIECE)
     return out
+
+
+def expand_self(kernel: Any, a: Points, coef: np.ndarray) -> np.ndarray:
+    """K(a, a) coef in float64, each pair computed once."""
+    pieces = _pieces(a)
+
+    def part(start: int, stop: int) -> np.ndarray:
+        total = np.zeros(coef.size)
+        for k in range(start, stop):
+            s, rows = pieces[k]
+            for t, others in pieces[k:]:
+                K = precise(kernel, rows, others)
+                total[s : s + len(K)] += K @ coef[t : t + K.shape[1]]
+                if t > s:
+                    total[t : t + K.shape[1]] += coef[s : s + len(K)] @ K
+        return total
+
+    return sum(run_blocks(part, len(pieces), 1), np.zeros(coef.size))
+
+
+def _pieces(points: Points) -> list[tuple[int, Points]]:
+    """Where each piece of the points begins, and the piece in float64."""
+    n = n_points(points)
+    starts = range(0, n, _PIECE)
+    parts = [take(points, np.arange(s, min(s + _PIECE, n))) for s in starts]
+    return [(s, in_precision_of(part, np.float64)) for s, part in zip(starts, parts, strict=True)]

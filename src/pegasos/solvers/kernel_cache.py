@@ -88,14 +88,17 @@ class RowCache:
 
 @hot
 def add_rows(K, places, delta, f):
-    """f += sum_r delta_r K[places_r], in float64, four rows at a time."""
+    """f += sum_r delta_r K[places_r]: four rows in the precision of K, whose values are no more
+    exact than that, and all of them in float64."""
     n, R = f.shape[0], places.shape[0]
+    kind = K.dtype.type
     r = 0
     while r + 4 <= R:
         a, b, c, d = K[places[r]], K[places[r + 1]], K[places[r + 2]], K[places[r + 3]]
-        u, v, w, x = delta[r], delta[r + 1], delta[r + 2], delta[r + 3]
+        u, v = kind(delta[r]), kind(delta[r + 1])
+        w, x = kind(delta[r + 2]), kind(delta[r + 3])
         for k in range(n):
-            f[k] += u * a[k] + v * b[k] + w * c[k] + x * d[k]
+            f[k] += np.float64((u * a[k] + v * b[k]) + (w * c[k] + x * d[k]))
         r += 4
     while r < R:
         a, u = K[places[r]], delta[r]

@@ -5,12 +5,11 @@ Threads share out the columns, so that every sum over rows has one order whateve
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pegasos.core.threads import run_blocks
-from pegasos.objective.kernel_blocks import block, in_precision_of, take
+from pegasos.objective.kernel_blocks import block
+from pegasos.objective.kernel_points import in_precision_of, n_points, take
 from pegasos.objective.kernel_problem import KernelProblem
 from pegasos.solvers.kernel_cache import RowCache, add_rows, store
 
@@ -40,9 +39,12 @@ class KernelRows:
         def part(start: int, stop: int) -> None:
             kept, target = self.cache.rows[:, start:stop], f[start:stop]
             add_rows(kept, slots, old, target)
-            columns = self._columns(start, stop) if rows else None
+            if not rows:
+                return
+            columns = take(self.points, np.arange(start, stop))
+            room = np.empty((_PANEL, stop - start), self.dtype)
             for panel, a in zip(panels, rows, strict=True):
-                tile = block(self.kernel, a, columns)
+                tile = block(self.kernel, a, columns, room[: n_points(a)])
                 add_rows(tile, np.arange(len(tile)), new[panel], target)
                 store(tile, places[panel], kept)
 
@@ -54,7 +56,8 @@ class KernelRows:
         index = np.array([i])
         if not self.cache.held(index)[0]:
             place = self.cache.admit(index)[0]
-            values = block(self.kernel, take(self.points, index), self.points)
+            values = np.empty((1, self.n), self.dtype)
+            block(self.kernel, take(self.points, index), self.points, values)
             self.computed += 1
             if place < 0:
                 return values[0]
@@ -71,6 +74,3 @@ class KernelRows:
 
         run_blocks(part, a.size, _PANEL)
         return out
-
-    def _columns(self, start: int, stop: int) -> Any:
-        return take(self.points, np.arange(start, stop))

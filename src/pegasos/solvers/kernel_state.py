@@ -17,8 +17,8 @@ _PATIENCE = 3  # rounds without a higher dual value
 
 class KernelState(NamedTuple):
     """`rows` of the kernel matrix, in float64 if `wide`; `bounds`: the least f that can grow and
-    the greatest that can shrink; `dual` and `lowest`: the best value and violation, `waited`: rounds since
-    one of them improved.
+    the greatest that can shrink; `dual` and `lowest`: the best value and violation, `waited`:
+    rounds since one of them improved.
 
     `matrix` and `rng` are of the working set.
     """

@@ -93,7 +93,9 @@ def mirror(tile, rows, columns, K):
         line = K[rows[r]]
         for c in range(n):
             line[columns[c]] = tile[r, c]
-    for c in range(n):
-        line = K[columns[c]]
+    for first in range(0, n, 16):  # as many lines as stay in the cache
+        last = min(first + 16, n)
         for r in range(R):
-            line[rows[r]] = tile[r, c]
+            s = rows[r]
+            for c in range(first, last):
+                K[columns[c], s] = tile[r, c]
