@@ -21,7 +21,7 @@ from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef, wit
 from pegasos.estimators.one_vs_all import solve
 from pegasos.estimators.pairs import KernelTask, one_vs_one, one_vs_rest, share_of
 from pegasos.model.kernel import KernelModel, scores_of, votes
-from pegasos.objective.kernel_points import points
+from pegasos.objective.kernel_points import given_columns, points
 from pegasos.objective.kernels import Linear, Precomputed, kernel_of, resolved
 from pegasos.objective.losses import Pinball
 from pegasos.solvers.auto import Choice
@@ -280,8 +280,10 @@ class SVC(Classifier):
                 )
             data = data._replace(X=data.X[:, data.kept])
         self.shape_fit_ = (n, self.n_features_in_)
-        weight = None if sample_weight is None else np.broadcast_to(sample_weight, n)[data.kept]
-        self.kernel_ = resolved(with_scale(given, data.X, weight), data.X)
+        if sample_weight is not None:
+            weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n)[data.kept]
+            given = with_scale(given, data.X, weight)
+        self.kernel_ = resolved(given, data.X)
         return data
 
     # Results to attributes
@@ -347,11 +349,13 @@ class SVC(Classifier):
             accept_large_sparse=True,
         )
         with use_threads(par.threads_of(self.n_threads)):
-            return scores_of(self._kernel_model(X), X)
+            return scores_of(self._kernel_model(), X)
 
-    def _kernel_model(self, X) -> KernelModel:
-        vectors = self.support_vectors_
-        support = points(self.kernel_, vectors)
+    def _kernel_model(self) -> KernelModel:
+        if isinstance(self.kernel_, Precomputed):
+            support = given_columns(self.n_features_in_, self.support_)
+        else:
+            support = points(self.kernel_, self.support_vectors_)
         return KernelModel(
             self.kernel_, support, self.dual_coef_, self.n_support_, self.intercept_, self._pairs
         )

@@ -64,9 +64,9 @@ def linear_coef(layout: Layout, vectors, pairs: bool):
     )
 
 
-def with_scale(kernel: Any, X: Any, weight: np.ndarray | None) -> Any:
+def with_scale(kernel: Any, X: Any, weight: np.ndarray) -> Any:
     """The kernel with gamma="scale" resolved for weighted rows, as if they were repeated."""
-    if weight is None or np.all(weight == weight[0]):
+    if np.all(weight == weight[0]):
         return kernel
     share = weight / weight.sum()
 

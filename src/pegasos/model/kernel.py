@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.threads import run_blocks
-from pegasos.objective.kernel_blocks import block
+from pegasos.objective.kernel_blocks import block, values_dtype
 from pegasos.objective.kernel_points import Points, points, take
 
 _ROWS, _COLUMNS = 256, 2048
@@ -51,7 +51,7 @@ def _add(model: KernelModel, rows: Points, bounds: tuple[int, int], total: np.nd
     """total += K(rows, support) coef' of some of the support points."""
     chosen = np.arange(*bounds)
     columns = take(model.support, chosen)
-    coef = np.ascontiguousarray(model.coef[:, chosen].T, dtype=columns.rows.values.dtype)
+    coef = np.ascontiguousarray(model.coef[:, chosen].T, dtype=values_dtype(rows.rows))
 
     def part(start: int, stop: int) -> None:
         a = take(rows, np.arange(start, stop))

@@ -155,6 +155,12 @@ def without_matrix(points: Points) -> Points:
     return points._replace(rows=points.rows._replace(matrix=points.rows.matrix[:0].copy()))
 
 
+def given_columns(n: int, chosen: np.ndarray) -> Points:
+    """The chosen of n training points of a precomputed kernel: columns of what comes later."""
+    nothing = np.zeros(0)
+    return Points(Given(np.zeros((0, n)), np.asarray(chosen, dtype=np.int64)), nothing, nothing)
+
+
 @n_rows.register(Given)
 def _(rows):
     return rows.index.size
