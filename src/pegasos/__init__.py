@@ -9,6 +9,7 @@ _HOMES = {
     "LinearSVC": "pegasos.estimators.linear",
     "LogisticRegression": "pegasos.estimators.linear",
     "PegasosClassifier": "pegasos.estimators.online",
+    "KernelPegasosClassifier": "pegasos.estimators.kernel_online",
     "load_svmlight": "pegasos.data.files",
     "save_model": "pegasos.estimators.files",
     "load_model": "pegasos.estimators.files",
