@@ -8,7 +8,7 @@ The checks compare fits to 1e-7, so the fits are asked for all that float64 can 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pegasos import LinearSVC, LogisticRegression, PegasosClassifier
+from pegasos import KernelPegasosClassifier, LinearSVC, LogisticRegression, PegasosClassifier
 from pegasos.losses import Pinball
 
 EXACT = {"tol": 1e-14, "max_iter": 100_000}
@@ -56,4 +56,18 @@ def test_scikit_learn_check_of_whole_batches(estimator, check):
     },
 )
 def test_scikit_learn_check_of_random_steps(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        KernelPegasosClassifier(),
+        KernelPegasosClassifier(sampling="permuted", average=True, intercept="penalised"),
+        KernelPegasosClassifier(budget=40),
+        KernelPegasosClassifier(budget=40, maintenance="remove"),
+        KernelPegasosClassifier(kernel="poly", coef0=1.0),
+        KernelPegasosClassifier(kernel="laplacian"),
+    ]
+)
+def test_scikit_learn_check_of_kernel_pegasos(estimator, check):
     check(estimator)

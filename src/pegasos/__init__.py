@@ -10,6 +10,7 @@ _HOMES = {
     "LogisticRegression": "pegasos.estimators.linear",
     "SVC": "pegasos.estimators.kernel",
     "PegasosClassifier": "pegasos.estimators.online",
+    "KernelPegasosClassifier": "pegasos.estimators.kernel_online",
     "load_svmlight": "pegasos.data.files",
     "save_model": "pegasos.estimators.files",
     "load_model": "pegasos.estimators.files",

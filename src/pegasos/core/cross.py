@@ -17,6 +17,11 @@ def gathered(rows: Any, index: np.ndarray) -> Any:
 
 
 @generic
+def stacked(rows: Any, others: Any) -> Any:
+    """The rows and below them others of the same kind, copied."""
+
+
+@generic
 def in_dtype(rows: Any, dtype: Any) -> Any:
     """The rows in a dtype; themselves if they have it."""
 
@@ -68,6 +73,19 @@ def _gather(rows, index, starts, values, columns):
         first, end = rows.starts[index[s]], rows.starts[index[s] + np.uint64(1)]
         values[starts[s] : starts[s + 1]] = rows.values[first:end]
         columns[starts[s] : starts[s + 1]] = rows.columns[first:end]
+
+
+@stacked.register(DenseRows)
+def _(rows, others):
+    return DenseRows(np.concatenate([rows.values, others.values]), rows.bias)
+
+
+@stacked.register(CsrRows)
+def _(rows, others):
+    values = np.concatenate([rows.values, others.values])
+    columns = np.concatenate([rows.columns, others.columns])
+    starts = np.concatenate([rows.starts, rows.starts[-1] + others.starts[1:]])
+    return CsrRows(values, columns, starts, rows.width, rows.bias)
 
 
 @in_dtype.register(DenseRows)

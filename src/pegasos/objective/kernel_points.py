@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from pegasos.core.cross import gathered, in_dtype, written_out
+from pegasos.core.cross import gathered, in_dtype, stacked, written_out
 from pegasos.core.matrix import sqnorms
 from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_entries, n_rows
 from pegasos.data.check import as_rows, frozen
-from pegasos.objective.kernels import Function, Precomputed, of_distance, parts
+from pegasos.objective.kernels import Function, Precomputed, leaves, of_distance
 
 _FILLED = 0.2  # share of entries from which on rows are written out
 
@@ -48,11 +48,11 @@ def points(kernel: Any, X: Any, like: Points | None = None) -> Points:
 
     `like`: to be compared with other points, and so moved and stored as they are.
     """
-    leaves = _leaves(kernel)
-    if any(isinstance(leaf, Precomputed) for leaf in leaves):
-        rows: Any = _given(kernel, leaves, X, like)
+    made_of = leaves(kernel)
+    if any(isinstance(leaf, Precomputed) for leaf in made_of):
+        rows: Any = _given(kernel, X, like)
         return Points(rows, np.zeros(0), np.zeros(0))
-    if all(isinstance(leaf, Function) for leaf in leaves) and _are_objects(X, like):
+    if all(isinstance(leaf, Function) for leaf in made_of) and _are_objects(X, like):
         return Points(_items(X), np.zeros(0), np.zeros(0))
     rows = _stored(X if isinstance(X, DenseRows | CsrRows) else as_rows(_floats(X)), like)
     center = np.zeros(0) if like is None else like.center
@@ -74,15 +74,15 @@ def take(points: Points, index: np.ndarray) -> Points:
     return points._replace(rows=gathered(points.rows, index), sqnorms=norms)
 
 
+def joined(points: Points, others: Points) -> Points:
+    """Points and, behind them, others that were made like them."""
+    norms = np.concatenate([points.sqnorms, others.sqnorms])
+    return points._replace(rows=stacked(points.rows, others.rows), sqnorms=norms)
+
+
 def in_precision_of(points: Points, dtype: Any) -> Points:
     """The points in another precision: float32 for speed, float64 for a proof."""
     return points._replace(rows=in_dtype(points.rows, dtype))
-
-
-def _leaves(kernel: Any) -> list[Any]:
-    """The kernels of numbers that a kernel is made of."""
-    inner = parts(kernel)
-    return [leaf for part in inner for leaf in _leaves(part)] if inner else [kernel]
 
 
 def _floats(X: Any) -> Any:
@@ -110,8 +110,8 @@ def _stored(rows: Any, like: Points | None) -> Any:
     return in_dtype(rows, like.rows.values.dtype)
 
 
-def _given(kernel: Any, leaves: list[Any], X: Any, like: Points | None) -> Given:
-    if not all(isinstance(leaf, Precomputed) for leaf in leaves):
+def _given(kernel: Any, X: Any, like: Points | None) -> Given:
+    if not all(isinstance(leaf, Precomputed) for leaf in leaves(kernel)):
         raise ValueError(
             f"{kernel!r}: X is either a kernel matrix or rows, Precomputed stands alone"
         )
@@ -185,3 +185,13 @@ def _(rows, index):
 @in_dtype.register(Items)
 def _(rows, dtype):
     return rows
+
+
+@stacked.register(Given)
+def _(rows, others):
+    return rows._replace(index=np.concatenate([rows.index, others.index]))
+
+
+@stacked.register(Items)
+def _(rows, others):
+    return Items(np.concatenate([rows.values, others.values]))

@@ -263,10 +263,15 @@ def parts(k: Any) -> list[Any]:
     return [part for part in k if is_kernel(part)]
 
 
+def leaves(k: Any) -> list[Any]:
+    """The kernels of numbers at the bottom of it."""
+    inner = parts(k)
+    return [leaf for part in inner for leaf in leaves(part)] if inner else [k]
+
+
 def by_products(k: Any) -> bool:
     """Whether all of it is a function of products."""
-    inner = parts(k)
-    return all(map(by_products, inner)) if inner else _has_products(type(k))
+    return all(_has_products(type(leaf)) for leaf in leaves(k))
 
 
 def _has_products(cls: type) -> bool:
@@ -293,17 +298,18 @@ def in_precision(k: Any, dtype: Any) -> Any:
     return mapped(k, lambda _, value: scalar(value) if isinstance(value, float) else value)
 
 
-def resolved(k: Any, X: Any) -> Any:
+def resolved(k: Any, X: Any, weight: np.ndarray | None = None) -> Any:
     """The kernel, checked, with numbers in place of gamma="scale", 1 / (d var(X)), and "auto", 1/d.
 
-    X is an array or a CSR matrix, or anything else if there is no gamma to find.
+    X is an array or a CSR matrix, or anything else if there is no gamma to find. `weight`: of its
+    rows, in the variance.
     """
     if not is_kernel(k):
         raise TypeError(f"not a kernel: {k!r}; use those of pegasos.kernels or Function(f)")
 
     def change(name: str, value: Any) -> Any:
         if name == "gamma":
-            return gamma_of(value, X)
+            return gamma_of(value, X, weight)
         if name == "degree" and value not in range(1, MAX_POWER + 1):
             raise ValueError(f"degree must be an integer from 1 to {MAX_POWER}, got {value!r}")
         if name == "coef0" and not math.isfinite(value):
@@ -313,13 +319,13 @@ def resolved(k: Any, X: Any) -> Any:
     return mapped(k, change)
 
 
-def gamma_of(gamma: Any, X: Any) -> float:
+def gamma_of(gamma: Any, X: Any, weight: np.ndarray | None = None) -> float:
     """The number behind a gamma."""
     if isinstance(gamma, str):
         if gamma not in ("scale", "auto"):
             raise ValueError(f"gamma must be 'scale', 'auto' or a number > 0, got {gamma!r}")
         d = X.shape[1]
-        variance = _variance(X) if gamma == "scale" else 1.0
+        variance = _variance(X, weight) if gamma == "scale" else 1.0
         return 1.0 / (d * variance) if variance > 0.0 else 1.0
     if isinstance(gamma, bool | np.bool_) or not isinstance(gamma, Real):
         raise TypeError(f"gamma must be 'scale', 'auto' or a number > 0, got {gamma!r}")
@@ -328,13 +334,18 @@ def gamma_of(gamma: Any, X: Any) -> float:
     return float(gamma)
 
 
-def _variance(X: Any) -> float:
+def _variance(X: Any, weight: np.ndarray | None) -> float:
     """Of all entries, the zeros of a CSR matrix included."""
-    if not sp.issparse(X):
+    if weight is None and not sp.issparse(X):
         return float(np.asarray(X).var(dtype=np.float64))
-    size = X.shape[0] * X.shape[1]
-    mean = float(X.data.sum(dtype=np.float64)) / size
-    return float(np.square(X.data, dtype=np.float64).sum()) / size - mean * mean
+    w = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
+    if not sp.issparse(X):
+        mean = float(w @ X.mean(axis=1, dtype=np.float64)) / w.sum()
+        rest = np.subtract(X, mean, dtype=np.float64)
+        return float(w @ np.einsum("ij,ij->i", rest, rest)) / (w.sum() * X.shape[1])
+    each, size = np.repeat(w, np.diff(X.indptr)), w.sum() * X.shape[1]
+    mean = float(each @ X.data.astype(np.float64)) / size
+    return float(each @ np.square(X.data, dtype=np.float64)) / size - mean * mean
 
 
 NAMED: dict[str, Callable[[Any, int, float], Any]] = {
