@@ -4,7 +4,8 @@ race: time to within eps of the optimum against every rival; about ten minutes, 
 --full. certify: proven gaps on every tall set. startup: what a second process pays. files:
 reading and predicting from a large text. shuttle, uci: figure and table of the pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
-many: one-vs-all and a path of C against LIBLINEAR.
+many: one-vs-all and a path of C against LIBLINEAR. kernels: SVC against LIBSVM and
+scikit-learn-intelex.
 """
 
 from __future__ import annotations
@@ -12,7 +13,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from benchmarks import bounds, certify, files, many, race, shuttle, startup, stochastic, uci
+from benchmarks import (
+    bounds,
+    certify,
+    files,
+    kernel_race,
+    kernel_sets,
+    many,
+    race,
+    shuttle,
+    startup,
+    stochastic,
+    uci,
+)
 from benchmarks.datasets import ALL, TALL
 from benchmarks.objective import LOSSES
 from benchmarks.rivals.entrants import RIVALS
@@ -26,6 +39,8 @@ def main() -> None:
         race.run(plan._replace(**options))
     elif given.what == "certify":
         certify.run(given.sets or TALL, given.Cs or (0.01, 1.0, 100.0), given.alone)
+    elif given.what == "kernels":
+        kernel_race.run(given.sets or kernel_sets.SETS)
     elif given.what == "uci":
         uci.run(given.sets or uci.SETS)
     else:
@@ -45,9 +60,12 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic", "many")
+    what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
+    what += ("many", "kernels")
     parser.add_argument("what", nargs="?", default="race", choices=what)
-    parser.add_argument("--sets", type=_names((*ALL, *uci.SETS)), help=f"some of {','.join(ALL)}")
+    parser.add_argument(
+        "--sets", type=_names((*ALL, *uci.SETS, *kernel_sets.SETS)), help=f"some of {','.join(ALL)}"
+    )
     parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")
     parser.add_argument("--full", action="store_true", help="race: all sets, C and losses")
     parser.add_argument(

@@ -97,4 +97,4 @@ def one_vs_rest(label: np.ndarray, classes: np.ndarray) -> list[Part]:
 
 def share_of(budget: int, n_problems: int) -> int:
     """The memory of one problem: several are solved at a time, whatever the number of threads."""
-    return budget // min(n_problems, max(2, available()))
+    return budget if n_problems == 1 else budget // min(n_problems, max(2, available()))

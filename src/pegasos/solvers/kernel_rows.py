@@ -65,12 +65,6 @@ class KernelRows:
         return self.cache.rows[self.cache.slot[i]]
 
     def between(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """K(x_i, x_j) for i of a and j of b, on all threads."""
+        """K(x_i, x_j) for i of a and j of b."""
         out = np.empty((a.size, b.size), self.dtype)
-        columns = take(self.points, b)
-
-        def part(start: int, stop: int) -> None:
-            block(self.kernel, take(self.points, a[start:stop]), columns, out[start:stop])
-
-        run_blocks(part, a.size, _PANEL)
-        return out
+        return block(self.kernel, take(self.points, a), take(self.points, b), out)

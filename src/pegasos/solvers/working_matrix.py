@@ -17,6 +17,7 @@ from pegasos.solvers.kernel_rows import KernelRows
 from pegasos.solvers.smo import LANES
 
 _PANEL = 256  # rows computed at a time
+_WORK = 1 << 19  # values that a thread computes in a millisecond
 
 
 class WorkingMatrix:
@@ -79,10 +80,8 @@ class WorkingMatrix:
             tile = rows.between(joins[start:stop], columns[:last])
             mirror(tile, places[start:stop], order[:last], self.K)
 
-        bounds = list(range(0, joins.size, _PANEL))
-        run_blocks(
-            lambda s, e: [part(b, min(b + _PANEL, joins.size)) for b in bounds[s:e]], len(bounds), 1
-        )
+        few = joins.size * columns.size < _WORK  # less than a thread takes to wake
+        run_blocks(part, joins.size, max(1, joins.size) if few else _PANEL)
 
 
 @hot

@@ -130,7 +130,8 @@ class WorkingSet:
         # of the violation, what the gap asked for seems to need
         needed = min(1.0, self.share * state.objective / max(state.estimate, 1e-300))
         enough = 0.5 * max(self.floor, needed * state.violation if self.share else 0.0)
-        depth = self.depth if np.count_nonzero(state.matrix.members >= 0) < len(state.f) else 0.01
+        whole = np.count_nonzero(state.matrix.members >= 0) == len(state.f)
+        depth = (0.0 if self.floor else 0.01) if whole else self.depth
         goal = max(enough, depth * state.violation, 0.0 if state.wide else 0.5 * _NARROW)
         method = pair_steps if problem.free else coordinate_steps
         m = len(small.beta)
