@@ -39,6 +39,20 @@ def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
+@parametrize_with_checks(
+    [
+        SVC(tol=1e-12),
+        SVC(tol=1e-12, kernel="linear"),
+        SVC(tol=1e-12, solver="smo"),
+        SVC(tol=1e-12, solver="dual", intercept="penalised"),
+        SVC(tol=1e-12, intercept="none", multi_class="ovr"),
+        SVC(tol=1e-12, loss="pinball"),
+    ]
+)
+def test_scikit_learn_check_of_kernel_machines(estimator, check):
+    check(estimator)
+
+
 BATCH = {"batch_size": 0, "sampling": "order", "average": "none", "max_iter": 3000, "tol": 0.0}
 CHANCE = "rows drawn at random: weights equal repetition on average, not draw by draw"
 
