@@ -8,7 +8,13 @@ The checks compare fits to 1e-7, so the fits are asked for all that float64 can 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pegasos import KernelPegasosClassifier, LinearSVC, LogisticRegression, PegasosClassifier
+from pegasos import (
+    SVC,
+    KernelPegasosClassifier,
+    LinearSVC,
+    LogisticRegression,
+    PegasosClassifier,
+)
 from pegasos.losses import Pinball
 
 EXACT = {"tol": 1e-14, "max_iter": 100_000}

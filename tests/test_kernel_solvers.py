@@ -1,4 +1,4 @@
-"""Kernel solvers: all reach one optimum; the certificate proves; memory and threads change nothing."""
+"""Kernel solvers: one optimum, a certificate that proves it, whatever the memory and threads."""
 
 import numpy as np
 import pytest

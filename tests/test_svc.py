@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import SVC as Libsvm
 
 from pegasos import SVC, LinearSVC
 from pegasos.data.samples import load_sample
@@ -52,7 +52,7 @@ def test_dual_objective_is_libsvms(pima, C, gamma):
     X, y = pima
     K = np.exp(-gamma * squares(X))
     ours = SVC(C=C, gamma=gamma, kkt_tol=1e-6).fit(X, y)
-    theirs = Libsvm(C=C, gamma=gamma, tol=1e-6).fit(X, y)
+    theirs = svm.SVC(C=C, gamma=gamma, tol=1e-6).fit(X, y)
     assert dual_value(ours, K, y) == pytest.approx(dual_value(theirs, K, y), rel=1e-6)
     assert ours.certificate_.dual == pytest.approx(dual_value(ours, K, y), rel=1e-9)
     assert ours.stop_reason_ == "kkt"
@@ -64,7 +64,10 @@ def test_dual_objective_is_libsvms(pima, C, gamma):
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 def test_layout_of_several_classes_is_scikit_learns(three, kernel):
     X, y = three
-    ours, theirs = SVC(kernel=kernel, tol=1e-9).fit(X, y), Libsvm(kernel=kernel, tol=1e-7).fit(X, y)
+    ours, theirs = (
+        SVC(kernel=kernel, tol=1e-9).fit(X, y),
+        svm.SVC(kernel=kernel, tol=1e-7).fit(X, y),
+    )
     assert np.array_equal(ours.support_, theirs.support_)
     assert np.array_equal(ours.n_support_, theirs.n_support_)
     assert ours.dual_coef_ == pytest.approx(theirs.dual_coef_, abs=1e-3)
@@ -83,7 +86,7 @@ def test_layout_of_several_classes_is_scikit_learns(three, kernel):
 def test_binary_signs_are_scikit_learns(pima):
     X, y = pima
     X, y = X[:60], y[:60]
-    ours, theirs = SVC(tol=1e-8).fit(X, y), Libsvm(tol=1e-7).fit(X, y)
+    ours, theirs = SVC(tol=1e-8).fit(X, y), svm.SVC(tol=1e-7).fit(X, y)
     assert ours.dual_coef_ == pytest.approx(theirs.dual_coef_, abs=1e-4)
     assert ours.decision_function(X) == pytest.approx(theirs.decision_function(X), abs=1e-4)
 

@@ -21,17 +21,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pegasos.objective.certificate import Certificate, Evaluation, better, evaluate
-from pegasos.objective.problem import Problem
 from pegasos.solvers.stops import Scored, Validation, best_scoring, heeding, held, judged
 
 
 class Solver(Protocol):
     """What the driver asks of a solver."""
 
-    def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> Any: ...
-    def step(self, problem: Problem, state: Any) -> Any: ...
-    def candidate(self, problem: Problem, state: Any) -> tuple[np.ndarray, np.ndarray | None]: ...
-    def refresh(self, problem: Problem, state: Any, seen: Evaluation) -> Any: ...
+    def init(self, problem: Any, seed: int, alpha: np.ndarray | None = None) -> Any: ...
+    def step(self, problem: Any, state: Any) -> Any: ...
+    def candidate(self, problem: Any, state: Any) -> tuple[np.ndarray, np.ndarray | None]: ...
+    def refresh(self, problem: Any, state: Any, seen: Evaluation) -> Any: ...
 
 
 class Progress(NamedTuple):
@@ -91,7 +90,7 @@ class Run:
         return self.best.certificate
 
 
-def run(solver: Solver, problem: Problem, stop: Stop, seed: int = 0, alpha=None) -> Run:
+def run(solver: Solver, problem: Any, stop: Stop, seed: int = 0, alpha=None) -> Run:
     """Iterate to the end. KeyboardInterrupt ends the run with the best answer so far."""
     driver = Driver(solver, problem, stop, seed, alpha)
     for _ in driver:
@@ -102,7 +101,7 @@ def run(solver: Solver, problem: Problem, stop: Stop, seed: int = 0, alpha=None)
 class Driver:
     """Iterating yields a Progress after each step; `result()` may be called at any time."""
 
-    def __init__(self, solver: Solver, problem: Problem, stop: Stop, seed: int = 0, alpha=None):
+    def __init__(self, solver: Solver, problem: Any, stop: Stop, seed: int = 0, alpha=None):
         self.solver, self.problem = heeding(solver, stop.rules), problem
         self.stop, self.callback = stop, stop.callback
         self.best: Evaluation | None = None

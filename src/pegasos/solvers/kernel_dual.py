@@ -86,7 +86,7 @@ def coordinate_steps(board, goal, most):
     zero, big = up.dtype.type(0.0), up.dtype.type(BIG)
     value = np.empty(LANES, up.dtype)
     chunk = np.empty(LANES, np.int32)
-    s, i = zero, 0
+    s, i = zero, np.int64(0)
     for step in range(most + 1):
         value[:] = zero
         chunk[:] = 0
