@@ -7,7 +7,8 @@ pays. files: reading and predicting from a large text. shuttle, uci: figure and 
 pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
 many: one-vs-all, a path of C, folds against LIBLINEAR. growth: synthetic text up to 4 million
-rows. passes: an epoch and a prediction in units of X @ w.
+rows. passes: an epoch and a prediction in units of X @ w. kernels: SVC against LIBSVM and
+scikit-learn-intelex.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from benchmarks import (
     certify,
     files,
     growth,
+    kernel_race,
+    kernel_sets,
     many,
     passes,
     race,
@@ -41,6 +44,8 @@ def main() -> None:
         race.run(plan._replace(**options))
     elif given.what == "certify":
         certify.run(given.sets or TALL, given.Cs or (0.01, 1.0, 100.0), given.alone)
+    elif given.what == "kernels":
+        kernel_race.run(given.sets or kernel_sets.SETS)
     elif given.what == "uci":
         uci.run(given.sets or uci.SETS)
     else:
@@ -63,9 +68,11 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
-    what = (*what, "many", "growth", "passes")
+    what += ("many", "growth", "passes", "kernels")
     parser.add_argument("what", nargs="?", default="race", choices=what)
-    parser.add_argument("--sets", type=_names((*ALL, *uci.SETS)), help=f"some of {','.join(ALL)}")
+    parser.add_argument(
+        "--sets", type=_names((*ALL, *uci.SETS, *kernel_sets.SETS)), help=f"some of {','.join(ALL)}"
+    )
     parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")
     parser.add_argument("--full", action="store_true", help="race: all sets, C and losses")
     parser.add_argument(

@@ -8,7 +8,13 @@ The checks compare fits to 1e-7, so the fits are asked for all that float64 can 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pegasos import LinearSVC, LogisticRegression, PegasosClassifier
+from pegasos import (
+    SVC,
+    KernelPegasosClassifier,
+    LinearSVC,
+    LogisticRegression,
+    PegasosClassifier,
+)
 from pegasos.losses import Pinball
 
 EXACT = {"tol": 1e-14, "max_iter": 100_000}
@@ -39,6 +45,20 @@ def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
+@parametrize_with_checks(
+    [
+        SVC(tol=1e-12),
+        SVC(tol=1e-12, kernel="linear"),
+        SVC(tol=1e-12, solver="smo"),
+        SVC(tol=1e-12, solver="dual", intercept="penalised"),
+        SVC(tol=1e-12, intercept="none", multi_class="ovr"),
+        SVC(tol=1e-12, loss="pinball"),
+    ]
+)
+def test_scikit_learn_check_of_kernel_machines(estimator, check):
+    check(estimator)
+
+
 BATCH = {"batch_size": 0, "sampling": "order", "average": "none", "max_iter": 3000, "tol": 0.0}
 CHANCE = "rows drawn at random: weights equal repetition on average, not draw by draw"
 
@@ -56,4 +76,18 @@ def test_scikit_learn_check_of_whole_batches(estimator, check):
     },
 )
 def test_scikit_learn_check_of_random_steps(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        KernelPegasosClassifier(),
+        KernelPegasosClassifier(sampling="permuted", average=True, intercept="penalised"),
+        KernelPegasosClassifier(budget=40),
+        KernelPegasosClassifier(budget=40, maintenance="remove"),
+        KernelPegasosClassifier(kernel="poly", coef0=1.0),
+        KernelPegasosClassifier(kernel="laplacian"),
+    ]
+)
+def test_scikit_learn_check_of_kernel_pegasos(estimator, check):
     check(estimator)

@@ -8,20 +8,22 @@ __version__ = "0.1.0"
 _HOMES = {
     "LinearSVC": "pegasos.estimators.linear",
     "LogisticRegression": "pegasos.estimators.linear",
+    "SVC": "pegasos.estimators.kernel",
     "PegasosClassifier": "pegasos.estimators.online",
+    "KernelPegasosClassifier": "pegasos.estimators.kernel_online",
     "load_svmlight": "pegasos.data.files",
     "save_model": "pegasos.estimators.files",
     "load_model": "pegasos.estimators.files",
     "Certificate": "pegasos.objective.certificate",
 }
-__all__ = [*_HOMES, "losses", "stopping"]
+__all__ = [*_HOMES, "kernels", "losses", "stopping"]
 
 
 def __getattr__(name: str) -> Any:
     """Names are imported when first used, so that `import pegasos` costs nothing."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in ("losses", "stopping"):
+    if name in ("kernels", "losses", "stopping"):
         return import_module(f"pegasos.{name}")
     raise AttributeError(f"module 'pegasos' has no attribute {name!r}")
 

@@ -1,30 +1,36 @@
-"""exp and log1p by plain arithmetic: loops that call them vectorise, as with libm's they do not."""
+"""exp, tanh, powers and log(1 + e) that compiled loops can vectorise, as with libm's they do not.
+
+exp has the precision of x: within 3e-7 of the value in float32 and 1e-15 in float64, for results
+that
+are neither denormal nor within a factor of 2 of overflow. Below it is 0 (in float32 the smallest
+normal number), above infinity; NaN stays NaN. The compiled forms are in `core.llvm`.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from pegasos.core.dispatch import helper
 
-_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, in the lowest bits
+
+def exponential(x: Any) -> Any:
+    """exp(x)"""
+    return np.exp(x)
 
 
-@helper
-def exp_minus(t):
-    """exp(-t) for t >= 0, to the last bits; 0 beyond 708."""
-    far = t > 708.0
-    t = 708.0 if far else float(t)  # NaN is not far
-    shifted = -1.4426950408889634 * t + _ROUND
-    k = shifted - _ROUND
-    r = (-t - k * 0.6931471803691238) - k * 1.9082149292705877e-10
-    s = r * r
-    q = s * s
-    low = (1.0 + r) + (1 / 2 + r * (1 / 6)) * s
-    mid = (1 / 24 + r * (1 / 120)) + (1 / 720 + r * (1 / 5040)) * s
-    high = (1 / 40320 + r * (1 / 362880)) + (1 / 3628800 + r * (1 / 39916800)) * s
-    top = 1 / 479001600 + r * (1 / 6227020800)
-    power = np.int64((np.float64(shifted).view(np.int64) << 52) + (1023 << 52)).view(np.float64)
-    return 0.0 if far else ((low + mid * q) + (high + top * q) * (q * q)) * power
+def tangent(x: Any) -> Any:
+    """tanh(x)"""
+    return np.tanh(x)
+
+
+MAX_POWER = 31
+
+
+def power(x: Any, degree: int) -> Any:
+    """x^degree, for degrees up to MAX_POWER"""
+    return x**degree
 
 
 @helper

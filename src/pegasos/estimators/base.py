@@ -6,41 +6,26 @@ A subclass adds its parameters and names its loss.
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import warnings
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import assert_all_finite, check_random_state, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.callback import with_callbacks
+from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pegasos.core.logs import listening
 from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
+from pegasos.estimators.classifier import Classifier, Data
 from pegasos.estimators.one_vs_all import Task, Watch, signs, solve
 from pegasos.estimators.transfer import centers_of
 from pegasos.model.linear import chosen, scores_of, weight_vectors
 from pegasos.objective.losses import Pinball, is_piecewise_linear
-from pegasos.objective.problem import C_from_lam
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
 from pegasos.solvers.stops import Validation
-
-ACTIONS = {
-    "max_iter": "raise max_iter (now {max_iter})",
-    "max_time": "raise max_time (now {max_time})",
-    "stalled": "scale the features (StandardScaler) or lower C, float64 can do no more here",
-}
-
 
 OF_A_FIT = (  # what `fit` leaves besides the weights
     *("certificate_", "history_", "stop_reason_", "solver_"),
@@ -48,16 +33,7 @@ OF_A_FIT = (  # what `fit` leaves besides the weights
 )
 
 
-class Data(NamedTuple):
-    """Rows, the number of the class and c_i of each, and which rows of X they are."""
-
-    X: Any
-    label: np.ndarray
-    c: np.ndarray
-    kept: np.ndarray
-
-
-class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class LinearClassifier(Classifier):
     """Base of the linear classifiers. Subclasses define `__init__` and `_loss()`."""
 
     _watch: Watch | None = None  # who looks on while it fits: set by the command line
@@ -99,27 +75,6 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._close(runs)
         return self
 
-    @contextlib.contextmanager
-    def _at_work(self) -> Iterator[None]:
-        """Threads as asked for, and a log on the screen if asked for."""
-        heard = listening("pegasos", logging.StreamHandler())
-        threads = use_threads(par.threads_of(self.n_threads))
-        with threads, heard if self.verbose else contextlib.nullcontext():
-            yield
-
-    def _read(self, X, y, sample_weight) -> Data:
-        """The data, checked; rows of weight 0 are not there."""
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=small_dtype(X), accept_large_sparse=True
-        )
-        label = self._encode(y)
-        c = self._row_costs(X, y, label, sample_weight)
-        kept = np.flatnonzero(c > 0.0)
-        if kept.size < c.size:
-            X, label, c = X[kept], label[kept], c[kept]
-            self._refuse_missing_classes(label)
-        return Data(X, label, c, kept)
-
     def _targets(self) -> list[int]:
         """The classes with a problem of their own."""
         return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
@@ -145,12 +100,6 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _weights(self, weights: np.ndarray, task: Task) -> dict[str, Any]:
         return {"coef_": weights[:, :-1].copy(), "intercept_": task.rows.bias * weights[:, -1]}
-
-    def _close(self, runs: list[Run]) -> None:
-        """After all is recorded: Ctrl-C goes on, and a gap above tol is told."""
-        if any(run.stop_reason == "interrupted" for run in runs):
-            raise KeyboardInterrupt
-        self._warn_unless_converged(runs)
 
     def decision_function(self, X):
         """Signed distances w.x + b (times ||w||).
@@ -180,11 +129,6 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """The most likely class of each row."""
         scores = self.decision_function(X)
         return self.classes_[chosen(scores.reshape(len(scores), -1))]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     # Parameters to numbers
 
@@ -234,42 +178,6 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scale = par.positive("intercept_scaling", self.intercept_scaling)
         return {"none": 0.0, "penalised": scale, "free": 1.0}[reading], reading == "free"
 
-    def _encode(self, y) -> np.ndarray:
-        classes = np.unique(y)
-        with warnings.catch_warnings():  # many classes are no reason to warn
-            warnings.simplefilter("ignore", UserWarning)
-            check_classification_targets(classes if len(classes) > 1 else y)
-        self.classes_ = classes
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes in the data, "
-                f"but the data contains only one class: {self.classes_[0]!r}"
-            )
-        return np.searchsorted(classes, y)
-
-    def _row_costs(self, X, y, label, sample_weight) -> np.ndarray:
-        """c_i = C class_weight[y_i] sample_weight_i"""
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        total = float(weight.sum())
-        if self.lam is None:
-            C = par.positive("C", self.C)
-        else:
-            C = C_from_lam(par.positive("lam", self.lam), total)
-        if self.class_weight is None:
-            return C * weight
-        per_class = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=weight
-        )
-        return C * np.asarray(per_class, dtype=np.float64)[label] * weight
-
-    def _refuse_missing_classes(self, label) -> None:
-        missing = np.setdiff1d(np.arange(len(self.classes_)), label)
-        if missing.size:
-            raise ValueError(
-                f"class {self.classes_[missing[0]]!r} has no sample of positive weight: "
-                "drop its rows or give them weight"
-            )
-
     def _warm_starts(self, n_problems: int, n: int) -> np.ndarray | None:
         """alpha / c of the last fit, if warm_start is on and the rows are as many."""
         last = getattr(self, "_dual_share", None) if self.warm_start else None
@@ -295,23 +203,3 @@ class LinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         }
         for name, values in records.items():
             setattr(self, name, values[0] if len(self.classes_) == 2 else values)
-
-    def _warn_unless_converged(self, runs: list[Run]) -> None:
-        short = [
-            run
-            for run in runs
-            if run.stop_reason in ACTIONS and not run.certificate.relative_gap <= self.tol
-        ]
-        if not short:
-            return
-        worst = max(short, key=lambda run: run.certificate.relative_gap)
-        primal, dual = worst.certificate
-        gap = worst.certificate.relative_gap
-        advice = ACTIONS[worst.stop_reason].format(max_iter=self.max_iter, max_time=self.max_time)
-        warnings.warn(
-            f"{type(self).__name__} stopped ({worst.stop_reason}) with a proven relative gap of "
-            f"{gap:.1e}, above tol={self.tol:g}: the objective is {primal:.6g}, the optimum at "
-            f"least {dual:.6g}. To get closer: {advice}.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )

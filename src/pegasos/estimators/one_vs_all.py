@@ -16,7 +16,7 @@ import numpy as np
 
 from pegasos.core.threads import side_by_side
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.sweeps import Answers, run_of, sweep_classes
+from pegasos.estimators.sweeps import Answers, run_of, sweep_path
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.auto import solver_named
 from pegasos.solvers.driver import Driver, Progress, Run, Stop
@@ -61,18 +61,30 @@ class Task(NamedTuple):
     seed: int
     watch: Watch | None = None
 
+    def driver(self, k: int, stop: Stop, answer: Found | None = None) -> Driver:
+        """The run of problem k, which may begin where a sweep ended."""
+        return _driver(self, k, stop, answer)
+
+    def sweep(self, deadline: float) -> tuple[Answers, bool]:
+        """What is found by sweeping all problems together; whether Ctrl-C came."""
+        return sweep_path(self, [1.0], deadline)
+
 
 def signs(task: Task, k: int) -> np.ndarray:
     """The labels -1 and +1 of problem k."""
     return np.where(task.label == task.targets[k], 1.0, -1.0)
 
 
-def solve(task: Task, tasks: FitTasks) -> list[Run]:
-    """All problems of a fit. After Ctrl-C the rest are only certified as they start."""
+def solve(task: Any, tasks: FitTasks) -> list[Run]:
+    """All problems of a fit. After Ctrl-C the rest are only certified as they start.
+
+    A task has `targets`, `names`, `centers` (points to begin with), `stop`, `watch`, `sweep` and
+    `driver`.
+    """
     if len(task.targets) == 1 or tasks.wanted or task.watch is not None:
         return _solve_in_order(task, tasks)
     deadline = time.perf_counter() + task.stop.max_seconds
-    answers, halted = sweep_classes(task, deadline)
+    answers, halted = task.sweep(deadline)
     (runs,), interrupted = solve_all([task], deadline, answers, halted)
     if interrupted:  # though each may have come to its own end in that moment
         runs[-1] = replace(runs[-1], stop_reason="interrupted")
@@ -80,7 +92,7 @@ def solve(task: Task, tasks: FitTasks) -> list[Run]:
 
 
 def solve_all(
-    fits: list[Task], deadline: float, answers: Answers, stopped: bool = False
+    fits: list[Any], deadline: float, answers: Answers, stopped: bool = False
 ) -> tuple[list[list[Run]], bool]:
     """The problems of several fits, side by side; whether Ctrl-C came (already, if `stopped`).
 
@@ -94,7 +106,7 @@ def solve_all(
         if answer and answer.best.certificate.relative_gap <= task.stop.tol:
             return run_of(answer, began)
         stop = replace(task.stop, max_seconds=deadline - time.perf_counter())
-        driver = _driver(task, k, stop, answer)
+        driver = task.driver(k, stop, answer)
         driver.callback = lambda progress: halted()
         if stopped or halted():
             return driver.interrupt()
@@ -107,14 +119,14 @@ def solve_all(
     return [[next(found) for _ in task.targets] for task in fits], interrupted or stopped
 
 
-def _solve_in_order(task: Task, tasks: FitTasks) -> list[Run]:
+def _solve_in_order(task: Any, tasks: FitTasks) -> list[Run]:
     weights = task.centers.copy()
     deadline = time.perf_counter() + task.stop.max_seconds
     runs: list[Run] = []
     interrupted = False
     for k in range(len(task.targets)):
         left = deadline - time.perf_counter()
-        driver = _driver(task, k, replace(task.stop, max_seconds=left))
+        driver = task.driver(k, replace(task.stop, max_seconds=left))
         watcher = None
         done = task.watch.begin(task, k, driver) if task.watch and not interrupted else None
         if done is not None:
@@ -155,7 +167,7 @@ def _so_far(weights: np.ndarray, k: int, point: Callable[[], np.ndarray]) -> np.
     return weights
 
 
-def _drive(driver: Driver, task: Task, k: int) -> Run:
+def _drive(driver: Driver, task: Any, k: int) -> Run:
     for progress in driver:
         if progress.certificate is not None:
             gap = progress.certificate.relative_gap

@@ -60,11 +60,6 @@ def sweep_path(task: Task, Cs: list[float], deadline: float) -> tuple[Answers, b
     return sweep(Many(shared, task.label, lanes), places, goal_of(task, deadline), task.seed)
 
 
-def sweep_classes(task: Task, deadline: float) -> tuple[Answers, bool]:
-    """Answers for (0, problem), the problems of a fit; whether Ctrl-C came."""
-    return sweep_path(task, [1.0], deadline)
-
-
 def sweep(many: Many, places: list[tuple[int, int]], goal: Goal, seed: int) -> tuple[Answers, bool]:
     """Answers of lanes by their places: the largest values of C, which take longest, come first.
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, lines
 from pegasos.core.matrix import combine, lane_combine, lane_products, products
@@ -56,7 +57,18 @@ class Evaluation(NamedTuple):
     certificate: Certificate
 
 
-def evaluate(problem: Problem, alpha: np.ndarray, w: np.ndarray | None = None) -> Evaluation:
+@generic
+def evaluate(problem: Any, alpha: np.ndarray, w: np.ndarray | None = None) -> Evaluation:
+    """The certificate of a point of the problem, from scratch"""
+
+
+@generic
+def better(problem: Any, best: Evaluation, seen: Evaluation) -> Evaluation:
+    """What is known after one more evaluation"""
+
+
+@evaluate.register(Problem)
+def _(problem, alpha, w=None):
     """Certify w (by default w0 + v) against alpha, made feasible first.
 
     With a free intercept, w is returned with the intercept that minimises P.
@@ -115,6 +127,20 @@ def _weighed(problem: Problem, alpha, v, w: np.ndarray, scores: np.ndarray) -> E
     primal = 0.5 * float(away @ away) + _loss_sum(problem, margins)
     dual = -0.5 * float(v @ v) - float(problem.center @ v) - _conjugate_sum(problem, alpha)
     return Evaluation(w, alpha, margins, Certificate(primal, dual))
+
+
+@better.register(Problem)
+def _(problem, best, seen):
+    """The lower primal point with the higher dual point: their gap is a proof as well.
+
+    Where the primal values differ by rounding only, the later point is the better one.
+    """
+    old, new = best.certificate, seen.certificate
+    worse = new.primal > old.primal + 1e-15 * abs(old.primal) or np.isnan(new.primal)
+    primal = best if worse else seen
+    dual = seen if new.dual > old.dual or np.isnan(old.dual) else best
+    certificate = Certificate(primal.certificate.primal, dual.certificate.dual)
+    return Evaluation(primal.w, dual.alpha, primal.margins, certificate)
 
 
 def feasible(problem: Problem, alpha: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import generic, helper
-from pegasos.core.elementary import exp_minus, log1p_unit
+from pegasos.core.elementary import exponential, log1p_unit
 
 _TINY = 1e-300
 
@@ -185,7 +185,7 @@ def _(loss, alpha, z, q, c):
 
 @value.register(Logistic)
 def _(loss, z):
-    return log1p_unit(exp_minus(abs(z))) + (0.0 if z > 0.0 else -z)
+    return log1p_unit(exponential(-abs(z))) + (0.0 if z > 0.0 else -z)
 
 
 @slope.register(Logistic)
@@ -200,7 +200,7 @@ def _(loss, a):
 
 @curvature.register(Logistic)
 def _(loss, z):
-    e = exp_minus(abs(z))
+    e = exponential(-abs(z))
     return e / ((1.0 + e) * (1.0 + e))
 
 
@@ -228,7 +228,7 @@ def _(loss, alpha, z, q, c):
 
 @helper
 def _sigmoid(t):
-    e = exp_minus(abs(t))
+    e = exponential(-abs(t))
     return (1.0 if t >= 0.0 else e) / (1.0 + e)
 
 

@@ -20,18 +20,17 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pegasos.objective.certificate import Certificate, Evaluation, evaluate
-from pegasos.objective.problem import Problem
+from pegasos.objective.certificate import Certificate, Evaluation, better, evaluate
 from pegasos.solvers.stops import Scored, Validation, best_scoring, heeding, held, judged
 
 
 class Solver(Protocol):
     """What the driver asks of a solver."""
 
-    def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> Any: ...
-    def step(self, problem: Problem, state: Any) -> Any: ...
-    def candidate(self, problem: Problem, state: Any) -> tuple[np.ndarray, np.ndarray | None]: ...
-    def refresh(self, problem: Problem, state: Any, seen: Evaluation) -> Any: ...
+    def init(self, problem: Any, seed: int, alpha: np.ndarray | None = None) -> Any: ...
+    def step(self, problem: Any, state: Any) -> Any: ...
+    def candidate(self, problem: Any, state: Any) -> tuple[np.ndarray, np.ndarray | None]: ...
+    def refresh(self, problem: Any, state: Any, seen: Evaluation) -> Any: ...
 
 
 class Progress(NamedTuple):
@@ -48,8 +47,8 @@ class Progress(NamedTuple):
 class Stop:
     """When to stop. `callback(progress)`, asked after each step, may return True to stop.
 
-    `every`: certify after each so many epochs, beside the times when it may end the run. `rules`:
-    see `solvers.stops`.
+    `every`: certify after each so many epochs, beside the times when it may end the run;
+    `first_check`: after so many at the latest, then at twice as many. `rules`: see `solvers.stops`.
     """
 
     tol: float = 1e-3
@@ -57,6 +56,7 @@ class Stop:
     max_seconds: float = np.inf
     callback: Callable[[Progress], bool | None] | None = None
     every: int | None = None
+    first_check: int = 20
     rules: tuple[Any, ...] = ()
 
     @property
@@ -90,7 +90,7 @@ class Run:
         return self.best.certificate
 
 
-def run(solver: Solver, problem: Problem, stop: Stop, seed: int = 0, alpha=None) -> Run:
+def run(solver: Solver, problem: Any, stop: Stop, seed: int = 0, alpha=None) -> Run:
     """Iterate to the end. KeyboardInterrupt ends the run with the best answer so far."""
     driver = Driver(solver, problem, stop, seed, alpha)
     for _ in driver:
@@ -101,7 +101,7 @@ def run(solver: Solver, problem: Problem, stop: Stop, seed: int = 0, alpha=None)
 class Driver:
     """Iterating yields a Progress after each step; `result()` may be called at any time."""
 
-    def __init__(self, solver: Solver, problem: Problem, stop: Stop, seed: int = 0, alpha=None):
+    def __init__(self, solver: Solver, problem: Any, stop: Stop, seed: int = 0, alpha=None):
         self.solver, self.problem = heeding(solver, stop.rules), problem
         self.stop, self.callback = stop, stop.callback
         self.best: Evaluation | None = None
@@ -109,7 +109,7 @@ class Driver:
         self.history: list[Progress] = []
         self.stop_reason = "running"
         self._start = time.perf_counter()
-        self._next_check = 20
+        self._next_check = stop.first_check
         self.state = self.solver.init(problem, seed, alpha)
         self._certified, self._not_before, self._last_gap = -1, 1, 0.0
         if alpha is not None or problem.center.any():
@@ -190,6 +190,7 @@ class Driver:
         rule = held(self.stop.rules, self.state)
         due = out_of_time or out_of_epochs or rule is not None or self._due()
         certificate = self._certify() if due else None
+        rule = rule and held(self.stop.rules, self.state)  # an exact evaluation may refute it
         reason = self._solved()
         if reason is None and self.state.exhausted:
             reason = "stalled"
@@ -219,11 +220,11 @@ class Driver:
         """Evaluate exactly, keep the better primal and dual points, refresh the solver."""
         alpha, w = self.solver.candidate(self.problem, self.state)
         seen = evaluate(self.problem, alpha, w)
-        self.best = _better(self.best, seen)
+        self.best = seen if self.best is None else better(self.problem, self.best, seen)
         if self.stop.validation is not None:
             self.scored = judged(self.stop.validation, seen, self.scored)
         self._last_gap = seen.certificate.gap
-        self._next_check = max(20, 2 * self.state.epoch)
+        self._next_check = max(self.stop.first_check, 2 * self.state.epoch)
         self._certified = self.state.epoch
         self._not_before = self.state.epoch + 1 + self.state.epoch // 16
         self.state = self.solver.refresh(self.problem, self.state, seen)
@@ -236,18 +237,3 @@ class Driver:
     def _progress(self, stop: str | None, certificate: Certificate | None = None) -> Progress:
         seconds = time.perf_counter() - self._start
         return Progress(self.state.epoch, seconds, self.state.estimate, certificate, stop)
-
-
-def _better(best: Evaluation | None, seen: Evaluation) -> Evaluation:
-    """The lower primal point with the higher dual point: their gap is a proof as well.
-
-    Where the primal values differ by rounding only, the later point is the better one.
-    """
-    if best is None:
-        return seen
-    old, new = best.certificate, seen.certificate
-    worse = new.primal > old.primal + 1e-15 * abs(old.primal) or np.isnan(new.primal)
-    primal = best if worse else seen
-    dual = seen if new.dual > old.dual or np.isnan(old.dual) else best
-    certificate = Certificate(primal.certificate.primal, dual.certificate.dual)
-    return Evaluation(primal.w, dual.alpha, primal.margins, certificate)

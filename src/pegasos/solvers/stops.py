@@ -3,6 +3,7 @@
 Window:       the last `steps` steps moved w by less than eps in all (their lengths summed)
 Displacement: a step moved w by at most eps
 Validation:   `patience` exact evaluations, one an epoch, brought no better score
+Optimality:   the optimality conditions hold up to eps (kernel solvers, whose states measure it)
 
 The first two look at single steps. A solver that has them (it has a field `quiet`) ends a slice of
 work where such a rule holds, so that the run stops at that very step. The third looks at w alone
@@ -113,6 +114,15 @@ class Validation:
         return -np.inf if np.isnan(score) else score
 
 
+@dataclass(frozen=True)
+class Optimality:
+    """Stop when no pair of dual variables violates the optimality conditions by more than `eps`;
+    it is asked again after an exact evaluation."""
+
+    eps: float
+    reason: ClassVar[str] = "kkt"
+
+
 RULES = (Window, Displacement, Validation)
 
 
@@ -144,6 +154,8 @@ def heeding(solver: Any, rules: tuple[Any, ...]) -> Any:
 def held(rules: tuple[Any, ...], state: Any) -> str | None:
     """The name of a rule about steps that holds after the last one."""
     for rule in rules:
+        if isinstance(rule, Optimality) and state.violation <= rule.eps:
+            return rule.reason
         looks = hasattr(rule, "quiet")
         if looks and at_rest(state.vectors.lengths, state.t, *rule.quiet):
             return rule.reason

@@ -1,0 +1,82 @@
+"""Between the binary problems of a kernel machine and scikit-learn's parameters and attributes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from pegasos.estimators.pairs import Part
+from pegasos.objective.kernels import mapped
+
+
+class Layout(NamedTuple):
+    """Support vectors by class: their rows, how many of each class, coefficients, offsets."""
+
+    support: np.ndarray
+    counts: np.ndarray
+    dual_coef: np.ndarray
+    intercept: np.ndarray
+
+
+def assembled(parts: list[Part], found: list[np.ndarray], label: np.ndarray, pairs: bool) -> Layout:
+    """`found` holds (beta, b) per problem; `pairs`: they are one-vs-one (LIBSVM's layout)."""
+    used = np.zeros(len(label), dtype=bool)
+    for part, w in zip(parts, found, strict=True):
+        used[part.rows[w[:-1] != 0.0]] = True
+    support = np.flatnonzero(used)
+    support = support[np.argsort(label[support], kind="stable")]
+    n_classes = int(label.max()) + 1
+    counts = np.bincount(label[support], minlength=n_classes)
+    place = np.full(len(label), -1)
+    place[support] = np.arange(support.size)
+    dual_coef = np.zeros((n_classes - 1 if pairs else len(parts), support.size))
+    ij = [(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)]
+    for k, (part, w) in enumerate(zip(parts, found, strict=True)):
+        rows, beta = part.rows[used[part.rows]], w[:-1][used[part.rows]]
+        if pairs:
+            i, j = ij[k]
+            line = np.where(label[rows] == i, j - 1, i)
+        else:
+            line = np.full(rows.size, k)
+        dual_coef[line, place[rows]] = beta
+    return Layout(support, counts, dual_coef, np.array([w[-1] for w in found]))
+
+
+def linear_coef(layout: Layout, vectors, pairs: bool):
+    """w of each problem for the linear kernel; `vectors` are the support vectors."""
+    if not pairs:
+        return np.asarray((vectors.T @ layout.dual_coef.T).T)
+    ends = np.cumsum(layout.counts)
+    of = [slice(e - c, e) for e, c in zip(ends, layout.counts, strict=True)]
+    K = len(layout.counts)
+
+    def product(coef: np.ndarray, rows: slice) -> np.ndarray:
+        return np.asarray(vectors[rows].T @ coef[rows])
+
+    return np.array(
+        [
+            product(layout.dual_coef[j - 1], of[i]) + product(layout.dual_coef[i], of[j])
+            for i in range(K)
+            for j in range(i + 1, K)
+        ]
+    )
+
+
+def with_scale(kernel: Any, X: Any, weight: np.ndarray) -> Any:
+    """The kernel with gamma="scale" resolved for weighted rows, as if they were repeated."""
+    if np.all(weight == weight[0]):
+        return kernel
+    share = weight / weight.sum()
+
+    def change(name: str, value: Any) -> Any:
+        if name != "gamma" or not isinstance(value, str) or value != "scale":
+            return value
+        squares = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
+        mean = float(share @ np.asarray(X.mean(axis=1), dtype=np.float64).ravel())
+        square = float(share @ np.asarray(squares.mean(axis=1)).ravel())
+        variance = square - mean * mean
+        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+
+    return mapped(kernel, change)

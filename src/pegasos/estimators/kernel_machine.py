@@ -1,0 +1,237 @@
+"""What is behind SVC: from data to the binary problems of a kernel machine, and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import _ovr_decision_function
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pegasos.core.threads import use_threads
+from pegasos.data.check import small_dtype
+from pegasos.estimators import parameters as par
+from pegasos.estimators.callbacks import FitTasks
+from pegasos.estimators.classifier import Classifier, Data
+from pegasos.estimators.kernel_checks import foretell, warn_unless_kernel
+from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef, with_scale
+from pegasos.estimators.one_vs_all import solve
+from pegasos.estimators.pairs import KernelTask, one_vs_one, one_vs_rest, share_of
+from pegasos.model.kernel import KernelModel, scores_of, votes
+from pegasos.objective.kernel_points import given_columns, points
+from pegasos.objective.kernels import Linear, Precomputed, kernel_of, resolved
+from pegasos.objective.losses import Pinball
+from pegasos.solvers.auto import Choice
+from pegasos.solvers.driver import Run, Stop
+from pegasos.solvers.stops import Optimality
+
+
+class KernelMachine(Classifier):
+    """Subclasses define `__init__`, `_stop()`, `_loss()` and `_solver(reading, budget)`."""
+
+    def _stop(self) -> Stop:
+        raise NotImplementedError
+
+    def _loss(self) -> Pinball:
+        raise NotImplementedError
+
+    def _solver(self, reading: str, budget: int) -> tuple[Any, Choice]:
+        raise NotImplementedError
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Fit to rows X and labels y.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features); (n_samples, n_samples) of kernel
+            values for kernel="precomputed"
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), default=None
+            A weight of k counts a row k times.
+
+        Returns
+        -------
+        self
+        """
+        with self._at_work():
+            stop = self._stop()
+            data = self._read(X, y, sample_weight)
+            task = self._task(data, stop)
+            tasks = FitTasks(
+                self,
+                len(task.parts),
+                {"X": data.X, "y": self.classes_[data.label]},
+                lambda found: self._found(found, task, data),
+            )
+            runs = solve(task, tasks)
+            self._record(task, runs, data)
+            tasks.end()
+        self._close(runs)
+        return self
+
+    def _task(self, data: Data, stop: Stop) -> KernelTask:
+        par.one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        several = par.one_of("multi_class", self.multi_class, ("ovo", "ovr"))
+        reading = par.intercept_of(self.intercept, True)
+        pairs = several == "ovo" and len(self.classes_) > 2
+        parts = (one_vs_one if pairs else one_vs_rest)(data.label, self.classes_)
+        budget = int(1e6 * par.positive("cache_size", self.cache_size))
+        largest = max(part.rows.size for part in parts)
+        foretell(largest, data.X.shape[1], budget, stop.max_seconds)
+        solver, choice = self._solver(reading, share_of(budget, len(parts)))
+        if not warn_unless_kernel(self.kernel_, data.X) and not stop.rules:
+            stop = replace(stop, rules=(Optimality(1e-3),))  # its gap may mean nothing
+        kernel = self.kernel_ + 1.0 if reading == "penalised" else self.kernel_
+        return KernelTask(
+            kernel=kernel,
+            points=points(kernel, data.X),
+            c=data.c,
+            parts=parts,
+            starts=self._warm_starts(parts),
+            loss=self._loss(),
+            free=reading == "free",
+            solver=solver,
+            choice=choice,
+            stop=stop,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+
+    def _kernel(self) -> Any:
+        return kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
+
+    def _warm_starts(self, parts: list[Any]) -> list[np.ndarray] | None:
+        """beta / c of the last fit, if warm_start is on and the problems are as large."""
+        last = getattr(self, "_dual_share", None) if self.warm_start else None
+        sizes = [part.rows.size for part in parts]
+        return last if last is not None and [len(b) for b in last] == sizes else None
+
+    def _read(self, X, y, sample_weight) -> Data:
+        given = self._kernel()
+        data = super()._read(X, y, sample_weight)
+        n = len(np.asarray(y))
+        if isinstance(given, Precomputed):
+            if sp.issparse(data.X) or data.X.shape[1] != n:
+                raise ValueError(
+                    "Precomputed matrix must be a square matrix. Input is a "
+                    f"{n}x{data.X.shape[1]} {'sparse ' if sp.issparse(data.X) else ''}matrix: pass "
+                    "the kernel values of all rows of X with all rows"
+                )
+            data = data._replace(X=data.X[:, data.kept])
+        self.shape_fit_ = (n, self.n_features_in_)
+        if sample_weight is not None:
+            weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n)[data.kept]
+            given = with_scale(given, data.X, weight)
+        self.kernel_ = resolved(given, data.X)
+        return data
+
+    # Results to attributes
+
+    @property
+    def _pairs(self) -> bool:
+        return self.multi_class == "ovo" and len(self.classes_) > 2
+
+    def _found(self, found: list[np.ndarray], task: KernelTask, data: Data) -> dict[str, Any]:
+        """The attributes of a model from (beta, b) per problem."""
+        if task.kernel is not self.kernel_:  # K + 1: its constant is the offset
+            found = [np.append(w[:-1], w[:-1].sum()) for w in found]
+        layout = assembled(task.parts, found, data.label, self._pairs)
+        vectors = data.X[layout.support]
+        attributes = {
+            "support_": data.kept[layout.support].astype(np.int32),
+            "support_vectors_": vectors,
+            "n_support_": layout.counts.astype(np.int32),
+            "dual_coef_": layout.dual_coef,
+            "intercept_": layout.intercept,
+        }
+        if isinstance(self.kernel_, Precomputed):
+            attributes["support_vectors_"] = np.empty((0, 0))
+        return attributes
+
+    def _record(self, task: KernelTask, runs: list[Run], data: Data) -> None:
+        self.__dict__.update(self._found([run.best.w for run in runs], task, data))
+        self._dual_share = [
+            run.best.alpha / task.c[part.rows] for run, part in zip(runs, task.parts, strict=True)
+        ]
+        self.n_iter_ = np.array([run.state.iterations for run in runs])
+        short = [run.stop_reason in ("max_iter", "max_time", "stalled") for run in runs]
+        self.fit_status_ = int(any(short))
+        records: dict[str, list[Any]] = {
+            "certificate_": [run.certificate for run in runs],
+            "history_": [run.history for run in runs],
+            "stop_reason_": [run.stop_reason for run in runs],
+            "solver_": [task.choice for _ in runs],
+        }
+        for name, values in records.items():
+            setattr(self, name, values[0] if len(runs) == 1 else values)
+
+    @property
+    def coef_(self):
+        """w of each problem, for the linear kernel."""
+        check_is_fitted(self)
+        if not isinstance(self.kernel_, Linear):
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        layout = Layout(self.support_, self.n_support_, self.dual_coef_, self.intercept_)
+        return linear_coef(layout, self.support_vectors_, self._pairs)
+
+    # Prediction
+
+    def _scores(self, X) -> np.ndarray:
+        """A column per problem."""
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=small_dtype(X),
+            accept_large_sparse=True,
+        )
+        with use_threads(par.threads_of(self.n_threads)):
+            return scores_of(self._kernel_model(), X)
+
+    def _kernel_model(self) -> KernelModel:
+        if isinstance(self.kernel_, Precomputed):
+            support = given_columns(self.n_features_in_, self.support_)
+        else:
+            support = points(self.kernel_, self.support_vectors_)
+        return KernelModel(
+            self.kernel_, support, self.dual_coef_, self.n_support_, self.intercept_, self._pairs
+        )
+
+    def decision_function(self, X):
+        """Scores of the rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) for two classes; (n_samples, n_classes), or with
+        decision_function_shape="ovo" a column per pair of classes
+        """
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        if self._pairs and self.decision_function_shape == "ovr":
+            return _ovr_decision_function(scores < 0, -scores, len(self.classes_))
+        return scores
+
+    def predict(self, X):
+        """The class of each row."""
+        if self.break_ties and self._pairs:
+            if self.decision_function_shape == "ovo":
+                raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+            return self.classes_[self.decision_function(X).argmax(axis=1)]
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return self.classes_[(scores[:, 0] > 0.0).astype(int)]
+        if self._pairs:
+            return self.classes_[votes(scores, len(self.classes_))]
+        return self.classes_[scores.argmax(axis=1)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

@@ -1,0 +1,245 @@
+"""Kernel solvers: one optimum, a certificate that proves it, whatever the memory and threads."""
+
+import numpy as np
+import pytest
+from conftest import SEEDS, random_labels, random_matrix
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pegasos.core.threads import use_threads
+from pegasos.objective.certificate import evaluate
+from pegasos.objective.kernel_certificate import best_offset, violation
+from pegasos.objective.kernel_points import points
+from pegasos.objective.kernel_problem import make_kernel_problem
+from pegasos.objective.kernels import Gaussian, Linear, Polynomial
+from pegasos.objective.losses import Hinge, Pinball, SquaredHinge
+from pegasos.solvers.driver import Stop, run
+from pegasos.solvers.kernel_cache import RowCache, empty_stock
+from pegasos.solvers.kernel_dual import KernelDual
+from pegasos.solvers.smo import Smo
+from pegasos.solvers.stops import Optimality
+from pegasos.solvers.working_set import WorkingSet
+
+pytestmark = pytest.mark.filterwarnings("error")
+KERNELS = (Gaussian(0.5), Linear(), Polynomial(2, 0.5, 1.0))
+every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+KERNEL_LOSS = Hinge()
+TIGHT = Stop(tol=1e-8, max_epochs=20_000)
+
+
+def any_kernel_problem(seed, kernel=KERNELS[0], loss=KERNEL_LOSS, free=True, n=24, C=1.0):
+    rng = np.random.default_rng(seed)
+    X = random_matrix(rng, n, 3)
+    y, c = random_labels(rng, X), C * rng.uniform(0.5, 1.5, n)
+    return make_kernel_problem(kernel, points(kernel, X), y, c, loss, free)
+
+
+def matrix_of(problem):
+    """The kernel matrix by the definition of the kernels, in plain NumPy."""
+    X = problem.points.rows.values.astype(np.float64)
+    if isinstance(problem.kernel, Gaussian):
+        return np.exp(-problem.kernel.gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    if isinstance(problem.kernel, Linear):
+        return X @ X.T
+    return (problem.kernel.gamma * X @ X.T + problem.kernel.coef0) ** problem.kernel.degree
+
+
+def primal_of(problem, beta, b):
+    s = matrix_of(problem) @ beta
+    z = problem.y * (s + b)
+    losses = np.maximum(1.0 - z, problem.loss.tau * (z - 1.0))
+    return 0.5 * beta @ s + problem.c @ losses
+
+
+def dual_of(problem, beta):
+    return problem.y @ beta - 0.5 * beta @ matrix_of(problem) @ beta
+
+
+def random_beta(problem, seed):
+    rng = np.random.default_rng(seed)
+    beta = rng.uniform(problem.low, problem.high) * (rng.random(len(problem.y)) < 0.7)
+    beta[rng.random(len(beta)) < 0.2] = 0.0
+    return beta
+
+
+@given(SEEDS, st.booleans(), st.sampled_from([0.0, 0.3, 1.0]))
+@every_kernel
+def test_the_certificate_is_a_proof(kernel, seed, free, tau):
+    problem = any_kernel_problem(seed, kernel, Pinball(tau), free)
+    seen = evaluate(problem, random_beta(problem, seed))
+    beta, b = seen.w[:-1], seen.w[-1]
+    assert np.array_equal(beta, seen.alpha)
+    assert seen.certificate.primal == pytest.approx(primal_of(problem, beta, b), rel=1e-9)
+    assert seen.certificate.dual == pytest.approx(dual_of(problem, beta), rel=1e-9, abs=1e-9)
+    assert seen.certificate.gap >= 0.0 and np.isfinite(seen.certificate.gap)
+    assert np.all(beta >= problem.low) and np.all(beta <= problem.high)
+    if free:
+        assert abs(beta.sum()) <= 1e-10 * max(1.0, np.abs(beta).sum())
+        others = b + np.linspace(-3.0, 3.0, 61)
+        assert min(primal_of(problem, beta, t) for t in others) >= seen.certificate.primal - 1e-9
+
+
+@given(SEEDS)
+def test_scores_of_a_solver_save_work_and_change_nothing(seed):
+    problem = any_kernel_problem(seed)
+    beta = random_beta(problem, seed)
+    whole = evaluate(problem, beta)
+    known = matrix_of(problem) @ whole.alpha
+    for error in (1e-6, 0.5):
+        rough = known + error * np.random.default_rng(seed).uniform(-1.0, 1.0, len(beta))
+        seen = evaluate(problem, whole.alpha, rough)
+        assert seen.certificate == pytest.approx(whole.certificate, rel=1e-9)
+
+
+def test_the_offset_is_the_middle_where_the_losses_are_level():
+    problem = any_kernel_problem(3)
+    y = np.array([1.0, -1.0])
+    two = problem._replace(y=y, c=np.ones(2))
+    assert best_offset(two, np.array([3.0, -3.0])) == 0.0  # anything in [-2, 2] costs nothing
+
+
+@given(SEEDS, st.sampled_from([0.0, 0.4]))
+@every_kernel
+def test_solvers_agree_with_a_free_offset(kernel, seed, tau):
+    problem = any_kernel_problem(seed, kernel, Pinball(tau))
+    answers = [run(s, problem, TIGHT) for s in (WorkingSet(share=1e-8), Smo())]
+    for answer in answers:
+        assert answer.certificate.relative_gap <= 1e-8
+    first, second = (answer.certificate.dual for answer in answers)
+    assert first == pytest.approx(second, rel=1e-7)
+
+
+@given(SEEDS, st.sampled_from([0.0, 0.4]))
+def test_solvers_agree_without_an_offset(seed, tau):
+    problem = any_kernel_problem(seed, Gaussian(0.5), Pinball(tau), free=False)
+    stop = Stop(tol=1e-6, max_epochs=20_000)
+    answers = [run(s, problem, stop) for s in (WorkingSet(share=1e-6), KernelDual())]
+    first, second = (answer.certificate for answer in answers)
+    assert max(first.relative_gap, second.relative_gap) <= 1e-6
+    assert first.dual == pytest.approx(second.dual, rel=2e-6)
+
+
+def test_coordinate_descent_refuses_a_free_offset():
+    with pytest.raises(ValueError, match="no free offset"):
+        run(KernelDual(), any_kernel_problem(0), TIGHT)
+
+
+def test_only_piecewise_linear_losses():
+    with pytest.raises(ValueError, match="hinge and pinball"):
+        any_kernel_problem(0, loss=SquaredHinge())
+
+
+@pytest.fixture(scope="module")
+def larger():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(400, 3)).astype(np.float32)
+    y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=400) > 0.0, 1.0, -1.0)
+    kernel = Gaussian(1.0)
+    return make_kernel_problem(kernel, points(kernel, X), y, np.full(400, 10.0), Hinge(), True)
+
+
+SMALL = {"first": 64, "smallest": 64, "largest": 192}  # working sets of a part of 400 rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", [0, 100_000, 400_000, 1 << 30])
+def test_a_small_cache_gives_the_same_answer(larger, budget):
+    best = run(Smo(), larger, Stop(tol=1e-9, max_epochs=10_000)).certificate
+    found = run(WorkingSet(budget, share=1e-6, **SMALL), larger, Stop(tol=1e-6)).certificate
+    assert found.relative_gap <= 1e-6
+    assert found.dual == pytest.approx(best.dual, rel=2e-6)
+
+
+@pytest.mark.slow
+def test_the_budget_is_honoured(larger):
+    for budget in (100_000, 1_000_000, 10_000_000):
+        solver = WorkingSet(budget, **SMALL)
+        state = solver.init(larger, 0)
+        for _ in range(5):
+            state = solver.step(larger, state)
+        held = state.rows.cache.rows.nbytes + state.matrix.K.nbytes
+        assert held <= max(budget, 4 * (1.2 * 128 + 64) ** 2)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, unique=True), max_size=12), SEEDS)
+def test_cache_holds_what_it_says(asks, seed):
+    """Rows that are said to be here are here, however often places change hands."""
+    cache = RowCache(10, 4 * 10 * 4, np.float32)  # four rows
+    assert len(cache.rows) == 4
+    for ask in asks:
+        index = np.array(ask)
+        here = cache.held(index)
+        assert all(cache.rows[cache.slot[i], 0] == i for i in index[here])
+        missing = index[~here]
+        places = cache.admit(missing)
+        for i, place in zip(missing, places, strict=True):
+            if place >= 0:
+                cache.rows[place] = i
+                assert cache.slot[i] == place
+        assert np.count_nonzero(cache.slot >= 0) == np.count_nonzero(cache.owner >= 0)
+        if index.size <= 4:
+            assert np.all(cache.slot[index] >= 0)
+
+
+@pytest.mark.slow
+def test_buffers_with_old_contents_change_nothing(larger):
+    empty_stock()
+    solver, stop = WorkingSet(share=1e-4, **SMALL), Stop(tol=1e-4)
+    fresh = run(solver, larger, stop)
+    stale = np.full(10_000_000, np.nan)
+    cache = RowCache(2000, 16_000_000, np.float64)
+    cache.rows[:] = stale[: cache.rows.size].reshape(cache.rows.shape)
+    del cache  # its bytes, full of NaN, go back to the stock
+    again = run(solver, larger, stop)
+    assert np.array_equal(fresh.best.w, again.best.w)
+
+
+@pytest.mark.slow
+def test_same_bits_for_any_number_of_threads(larger):
+    answers = []
+    for n in (1, 2, 3):
+        with use_threads(n):
+            answers.append(run(WorkingSet(share=1e-4, **SMALL), larger, Stop(tol=1e-4)).best.w)
+    assert all(np.array_equal(answers[0], w) for w in answers[1:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", [WorkingSet(floor=1e-3, **SMALL), WorkingSet(floor=1e-3), Smo()])
+def test_a_stop_by_optimality_holds_in_float64(larger, solver):
+    stop = Stop(tol=0.0, rules=(Optimality(1e-3),))
+    found = run(solver, larger, stop)
+    assert found.stop_reason == "kkt"
+    beta, b = found.best.w[:-1], found.best.w[-1]
+    f = evaluate(larger, beta).margins * larger.y - b - larger.y
+    assert violation(larger, beta, f) <= 1e-3
+
+
+@given(SEEDS)
+def test_labels_turned_turn_the_answer(seed):
+    problem = any_kernel_problem(seed)
+    turned = make_kernel_problem(
+        problem.kernel, problem.points, -problem.y, problem.c, problem.loss, True
+    )
+    a, b = (run(WorkingSet(share=1e-8), p, TIGHT) for p in (problem, turned))
+    scores = [matrix_of(problem) @ r.best.w[:-1] + r.best.w[-1] for r in (a, b)]
+    assert scores[0] == pytest.approx(-scores[1], abs=1e-3)
+    assert a.certificate.dual == pytest.approx(b.certificate.dual, rel=1e-7)
+
+
+@given(SEEDS)
+def test_a_start_from_the_answer_ends_at_once(seed):
+    problem = any_kernel_problem(seed)
+    found = run(WorkingSet(share=1e-8), problem, TIGHT)
+    again = run(WorkingSet(share=1e-8), problem, TIGHT, alpha=found.best.alpha)
+    assert (again.stop_reason, again.state.epoch) == ("gap", 0)
+
+
+@pytest.mark.slow
+def test_dual_value_never_falls(larger):
+    solver = WorkingSet(**SMALL)
+    state, last = solver.init(larger, 0), -np.inf
+    for _ in range(12):
+        state = solver.step(larger, state)
+        value = dual_of(larger, state.beta)
+        assert value >= last - 1e-6 * abs(value)
+        last = value
