@@ -22,7 +22,8 @@ THREADS = (2, 3)
 def _small_rounds(monkeypatch):
     """A team even for problems of a few rows."""
     monkeypatch.setattr(team, "_ROUNDS", 1)
-    monkeypatch.setattr(team, "_LEAST", 15)
+    monkeypatch.setattr(team, "_LEAST", 5)
+    monkeypatch.setattr(team, "_WORTH", 0.0)
     monkeypatch.setattr(team, "_SHARE", 0.0)
 
 

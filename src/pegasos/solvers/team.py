@@ -22,7 +22,7 @@ import numpy as np
 from pegasos.core.barrier import gate, meet
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
-from pegasos.core.rows import n_columns, n_entries, n_rows
+from pegasos.core.rows import n_columns, row_work
 from pegasos.core.threads import together
 from pegasos.objective.losses import conjugate
 from pegasos.objective.problem import Problem
@@ -31,8 +31,9 @@ from pegasos.solvers.steps import Tally, steps
 _ROUNDS = 16  # fewer in an epoch, and it takes more of them
 _COLUMNS = 1024  # of a block that stays in cache
 _FULL = 0.95  # a theta above is as good as 1
-_SHARE = 4.0  # entries of a thread's round for each column: a meeting costs a tenth of it
-_LEAST = 1 << 15  # entries of a round in any case: threads take time to start and to meet
+_SHARE = 4.0  # work of a thread's round for each column (ns): a meeting costs a tenth of it
+_LEAST = 1 << 15  # work of a round in any case
+_WORTH = 4e6  # of an epoch, or threads take longer to start
 
 
 class Team(NamedTuple):
@@ -48,10 +49,10 @@ class Team(NamedTuple):
 
 def round_length(problem: Problem, active: int, threads: int) -> int:
     """Rows of a thread between two meetings; 0 where meetings cost more than threads bring."""
-    rows = problem.rows
-    per_row = max(1.0, n_entries(rows) / n_rows(rows))
-    length = int(max(_SHARE * n_columns(rows), _LEAST) / per_row) + 1
-    return length if threads > 1 and active >= _ROUNDS * threads * length else 0
+    work = max(1.0, row_work(problem.rows))
+    length = int(max(_SHARE * n_columns(problem.rows), _LEAST) / work) + 1
+    worth = threads > 1 and active * work >= _WORTH and active >= _ROUNDS * threads * length
+    return length if worth else 0
 
 
 def team_steps(problem: Problem, state: Any, last: int, length: int, threads: int) -> Tally:
