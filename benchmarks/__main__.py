@@ -4,7 +4,7 @@ race: time to within eps of the optimum against every rival; about ten minutes, 
 --full. certify: proven gaps on every tall set. startup: what a second process pays. files:
 reading and predicting from a large text. shuttle, uci: figure and table of the pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
-many: one-vs-all and a path of C against LIBLINEAR.
+many: one-vs-all and a path of C against LIBLINEAR. kernel_online: kernel Pegasos on a budget.
 """
 
 from __future__ import annotations
@@ -12,7 +12,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from benchmarks import bounds, certify, files, many, race, shuttle, startup, stochastic, uci
+from benchmarks import (
+    bounds,
+    certify,
+    files,
+    kernel_online,
+    many,
+    race,
+    shuttle,
+    startup,
+    stochastic,
+    uci,
+)
 from benchmarks.datasets import ALL, TALL
 from benchmarks.objective import LOSSES
 from benchmarks.rivals.entrants import RIVALS
@@ -36,6 +47,7 @@ def main() -> None:
             "bounds": bounds.run,
             "stochastic": stochastic.run,
             "many": many.run,
+            "kernel_online": kernel_online.run,
         }[given.what]()
 
 
@@ -46,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic", "many")
+    what += ("kernel_online",)
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument("--sets", type=_names((*ALL, *uci.SETS)), help=f"some of {','.join(ALL)}")
     parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")

@@ -281,9 +281,9 @@ def test_memory_on_a_budget_is_constant():
     assert held.tally[1] == 320 and np.all(np.isfinite(held.T))
 
 
-@given(
-    seed=SEEDS, n_classes=st.sampled_from([2, 3]), intercept=st.sampled_from(["none", "penalised"])
-)
+@given(SEEDS, st.sampled_from([2, 3]), st.sampled_from(["none", "penalised"]))
+@settings(max_examples=8)
+@pytest.mark.slow
 def test_certificates_bracket_the_optimum(seed, n_classes, intercept):
     X, y, rng = problem(seed)
     if n_classes == 3:
