@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from benchmarks.datasets import FOLDER, load
-from benchmarks.table import markdown, save
+from benchmarks.table import into_page, markdown, save
 
 BUDGET = 500
 SEEDS = (0, 1, 2)
@@ -44,6 +44,7 @@ def _report(rows: list[dict], stream: list[dict], blocks: list[dict]) -> None:
         + ".",
     ]
     save("kernel_online", text, rows, [markdown(stream), markdown(blocks)])
+    into_page("docs/guide/kernels.md", "kernel_online", [*text[:2], markdown(rows)])
 
 
 def _parts(name: str):

@@ -67,11 +67,12 @@ class DecisionDisplay:
             raise ValueError(f"a picture needs X of two features, got shape {X.shape}")
         low, high = X.min(axis=0), X.max(axis=0)
         room = margin * np.where(high > low, high - low, 1.0)
-        axes = [np.linspace(low[k] - room[k], high[k] + room[k], grid) for k in (0, 1)]
-        asked = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2).astype(X.dtype)
+        axis0, axis1 = (np.linspace(low[k] - room[k], high[k] + room[k], grid) for k in (0, 1))
+        asked = np.stack(np.meshgrid(axis0, axis1), axis=-1).reshape(-1, 2).astype(X.dtype)
         scores = np.asarray(model.decision_function(asked))
         display = cls(
-            *axes,
+            axis0,
+            axis1,
             scores.reshape(grid, grid, *scores.shape[1:]),
             X=X,
             y=np.asarray(y),
