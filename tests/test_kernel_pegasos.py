@@ -268,6 +268,17 @@ def test_a_stream_without_a_budget_is_a_fit_in_order():
     assert again.certificate_.gap >= 0.0 and not hasattr(again, "_learner")
 
 
+@pytest.mark.parametrize("maintenance", ["merge", "remove"])
+def test_a_stream_on_a_budget_answers_with_its_last_function(maintenance):
+    X, y, _ = problem(6)
+    last, mean = (
+        KernelPegasosClassifier(gamma=1.0, budget=4, maintenance=maintenance, average=average)
+        for average in (False, True)
+    )
+    scores = last.partial_fit(X, y).decision_function(X)
+    assert np.array_equal(mean.partial_fit(X, y).decision_function(X), scores)
+
+
 def test_memory_on_a_budget_is_constant():
     rng = np.random.default_rng(0)
     held = nothing_merged(10, 2, np.float32)
@@ -418,8 +429,6 @@ def test_what_is_refused(options, message):
 
 def test_what_a_stream_refuses():
     X, y, _ = problem(0)
-    with pytest.raises(ValueError, match="no average"):
-        KernelPegasosClassifier(budget=5, average=True).partial_fit(X, y)
     with pytest.raises(ValueError, match="one class"):
         KernelPegasosClassifier().partial_fit(X, np.ones(20))
     model = KernelPegasosClassifier(budget=5).partial_fit(X, y)

@@ -57,7 +57,7 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
     average : bool, default=False
         Return the average of the functions after each step, with weights t, not the last one. On a
         budget: of the second half of all steps, in which the support vectors stay where they are
-        and rows are projected onto them; not on a stream.
+        and rows are projected onto them; on a stream there it has no effect.
     sampling : {"replacement", "permuted", "order"}, default="replacement"
         Rows drawn in proportion to their weights; each different row once an epoch, in a random
         order; or as they stand.
@@ -218,10 +218,6 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         first = not hasattr(self, "_learner")
-        if self._settles():
-            raise ValueError(
-                "a stream on a budget has no average: use average=False, or budget=None"
-            )
         lam = STREAM_LAM if self.lam is None else par.positive("lam", self.lam)
         rule = Rule(lam, float(self._reading() == "penalised"), self._budget())
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=small_dtype(X), reset=first)
@@ -331,7 +327,8 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
 
     def _record(self, learner: Learner) -> None:
         self.kernel_, self.t_ = learner.kernel, learner.t
-        self._support, coef, self.intercept_ = learner.answer(bool(self.average))
+        of_all = bool(self.average) and (self.budget is None or isinstance(learner, Projecting))
+        self._support, coef, self.intercept_ = learner.answer(of_all)
         self.dual_coef_ = coef.T
 
     def _certify(self, learner: Counting, train: Any, signs: Any, c: Any, kept: Any) -> None:
