@@ -8,7 +8,7 @@ pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
 many: one-vs-all, a path of C, folds against LIBLINEAR. growth: synthetic text up to 4 million
 rows. passes: an epoch and a prediction in units of X @ w. kernels: SVC against LIBSVM and
-scikit-learn-intelex.
+scikit-learn-intelex. kernel_online: kernel Pegasos on a budget.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from benchmarks import (
     certify,
     files,
     growth,
+    kernel_online,
     kernel_race,
     kernel_sets,
     many,
@@ -58,6 +59,7 @@ def main() -> None:
             "many": many.run,
             "growth": growth.run,
             "passes": passes.run,
+            "kernel_online": kernel_online.run,
         }[given.what]()
 
 
@@ -68,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
-    what += ("many", "growth", "passes", "kernels")
+    what += ("many", "growth", "passes", "kernels", "kernel_online")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
         "--sets", type=_names((*ALL, *uci.SETS, *kernel_sets.SETS)), help=f"some of {','.join(ALL)}"

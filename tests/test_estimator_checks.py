@@ -84,7 +84,7 @@ def test_scikit_learn_check_of_random_steps(estimator, check):
         KernelPegasosClassifier(),
         KernelPegasosClassifier(sampling="permuted", average=True, intercept="penalised"),
         KernelPegasosClassifier(budget=40),
-        KernelPegasosClassifier(budget=40, maintenance="remove"),
+        KernelPegasosClassifier(budget=40, maintenance="remove", average=True),
         KernelPegasosClassifier(kernel="poly", coef0=1.0),
         KernelPegasosClassifier(kernel="laplacian"),
     ]
