@@ -114,8 +114,9 @@ def row_prefetch(rows: Any, i: int) -> None:
 
 
 @generic
-def row_announce(rows: Any, i: int) -> None:
-    """Ask for what row_prefetch needs to know, some rows earlier."""
+def row_announce(rows: Any, i: int) -> int:
+    """Ask for what row_prefetch needs to know, some rows earlier (if it needs to know anything)"""
+    return 0
 
 
 @n_rows.register(DenseRows)
@@ -305,14 +306,10 @@ def _(rows, i):
     return total
 
 
-@row_announce.register(DenseRows)
-def _(rows, i):
-    return None
-
-
 @row_announce.register(CsrRows)
 def _(rows, i):
     prefetch(rows.starts, i)
+    return 0
 
 
 @row_prefetch.register(DenseRows)
