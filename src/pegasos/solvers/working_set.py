@@ -38,8 +38,9 @@ _NARROW = 1e-5  # the violation to which float32 is good
 @dataclass(frozen=True)
 class WorkingSet:
     """`budget` bytes hold rows and matrix. Up to `whole` rows are one working set; else the first
-    has `first` rows, or a quarter, and later ones from `smallest` to `largest`. A working set is solved to `depth` times the violation
-    it starts with, never below `floor`, nor below what a relative gap of `share` seems to need."""
+    has `first` rows, or a quarter, and later ones from `smallest` to `largest`. A working set is
+    solved to `depth` times the violation it starts with, never below `floor`, nor below what a
+    relative gap of `share` seems to need."""
 
     budget: int = 1 << 30
     whole: int = 768
