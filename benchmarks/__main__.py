@@ -4,8 +4,8 @@ race: time to within eps of the optimum against every rival; about ten minutes, 
 --full. certify: proven gaps on every tall set. startup: what a second process pays. files:
 reading and predicting from a large text. shuttle, uci: figure and table of the pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
-many: one-vs-all and a path of C against LIBLINEAR. kernels: SVC against LIBSVM and
-scikit-learn-intelex.
+many: one-vs-all and a path of C against LIBLINEAR. kernel_online: kernel Pegasos on a budget.
+kernels: SVC against LIBSVM and scikit-learn-intelex.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from benchmarks import (
     bounds,
     certify,
     files,
+    kernel_online,
     kernel_race,
     kernel_sets,
     many,
@@ -51,6 +52,7 @@ def main() -> None:
             "bounds": bounds.run,
             "stochastic": stochastic.run,
             "many": many.run,
+            "kernel_online": kernel_online.run,
         }[given.what]()
 
 
@@ -60,8 +62,8 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
-    what += ("many", "kernels")
+    what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic", "many")
+    what += ("kernel_online", "kernels")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
         "--sets", type=_names((*ALL, *uci.SETS, *kernel_sets.SETS)), help=f"some of {','.join(ALL)}"

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
 
 import from_perceptron_to_pegasos as guide  # noqa: E402
+import kernels as kernel_guide  # noqa: E402
 import own_loss  # noqa: E402
 from own_loss import SmoothedHinge  # noqa: E402
 
@@ -29,6 +30,7 @@ PAGES = [
     "guide/svc.md",
     "guide/own-loss.md",
     "guide/stochastic.md",
+    "guide/kernels.md",
     "guide/from-perceptron-to-pegasos.md",
 ]
 GUIDE = ROOT / "docs" / PAGES[-1]
@@ -126,6 +128,27 @@ def test_the_figures_of_the_guide_show_what_it_says(tmp_path):
     assert guide.proof(tmp_path) <= 1e-2
     names = set(re.findall(r"images/(guide-.*?png)", GUIDE.read_text("utf-8")))
     assert {path.name for path in tmp_path.iterdir()} == names
+
+
+@pytest.mark.slow
+@pytest.mark.jit
+def test_the_figures_of_the_kernel_guide_show_what_it_says(tmp_path):
+    errors = kernel_guide.kernels(tmp_path)
+    assert errors["linear"] > 0.1 and max(list(errors.values())[1:]) < 0.06
+    every, few = kernel_guide.budget(tmp_path)
+    assert every > 300 and few == 30
+    assert kernel_guide.classes(tmp_path) > 0.95
+    page = (ROOT / "docs/guide/kernels.md").read_text("utf-8")
+    names = set(re.findall(r"images/(kernel.*?png)", page))
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def test_the_verdicts_of_the_kernel_guide_are_those_of_its_code(tmp_path, capsys):
+    page = (ROOT / "docs/guide/kernels.md").read_text("utf-8")
+    code = next(b for b in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "words" in b)
+    exec("import numpy as np\n" + code, {"__name__": "page"})
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == re.findall(r"\| (no kernel: .*?) \|", page)
 
 
 def above(comparison, label):

@@ -132,7 +132,7 @@ def _overload_axpys(values: Any, columns: Any, a: Any, W: Any) -> Any:
 @intrinsic
 def _bits(typing_context: Any, number: Any) -> Any:
     """The bits of a float as an integer of its size, or of an integer as a float."""
-    pairs = {
+    pairs: dict[Any, Any] = {
         types.int32: (types.float32, ir.FloatType()),
         types.int64: (types.float64, ir.DoubleType()),
         types.float64: (types.int64, ir.IntType(64)),

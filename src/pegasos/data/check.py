@@ -65,3 +65,17 @@ def frozen(a: np.ndarray) -> np.ndarray:
     view = np.asarray(a).view()
     view.flags.writeable = False
     return view
+
+
+def variance(X: Any, weight: np.ndarray | None = None) -> float:
+    """Of all entries, the zeros of a CSR matrix included; with weights of the rows."""
+    if weight is None and not sp.issparse(X):
+        return float(np.asarray(X).var(dtype=np.float64))
+    w = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
+    if not sp.issparse(X):
+        mean = float(w @ X.mean(axis=1, dtype=np.float64)) / w.sum()
+        rest = np.subtract(X, mean, dtype=np.float64)
+        return float(w @ np.einsum("ij,ij->i", rest, rest)) / (w.sum() * X.shape[1])
+    each, size = np.repeat(w, np.diff(X.indptr)), w.sum() * X.shape[1]
+    mean = float(each @ X.data.astype(np.float64)) / size
+    return float(each @ np.square(X.data, dtype=np.float64)) / size - mean * mean

@@ -1,4 +1,5 @@
-"""Who learns a kernel classifier row by row: one that counts (and may drop), one that merges.
+"""Who learns a kernel classifier row by row: one that counts (and may drop), one that merges, one
+that keeps its support vectors where they are.
 
 batch                              rows that are best learnt at once
 learn(rows, index, y, weight)      a step on each of rows[index], in that order
@@ -11,24 +12,28 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from pegasos.core.rows import n_columns
 from pegasos.objective.kernel_points import Points, joined, n_points, take, without_matrix
-from pegasos.solvers import kernel_merge, kernel_pegasos
+from pegasos.solvers import kernel_merge, kernel_pegasos, kernel_project
 from pegasos.solvers.kernel_pegasos import Draws, Rule, answer, no_counts
+
+Answer = tuple[Points, np.ndarray, np.ndarray]
 
 
 class Learner(Protocol):
     kernel: Any
     rule: Rule
     batch: int
-    origin: Points
 
+    @property
+    def origin(self) -> Points: ...
     @property
     def t(self) -> int: ...
     def learn(self, rows: Points, index: Any, y: np.ndarray, weight: np.ndarray) -> None: ...
-    def answer(self, average: bool) -> tuple[Points, np.ndarray, np.ndarray]: ...
-    def coefficients(self, average: bool) -> np.ndarray: ...
+    def answer(self, average: bool) -> Answer: ...
+    def increments(self) -> list[tuple[Points, np.ndarray, float]]: ...
 
 
 def learner_of(kernel, rows, n_problems, rule, merges, stays=False) -> Learner:
@@ -71,10 +76,18 @@ class Counting:
         coef, late, _, t = self.counts
         return answer(coef, late, t, self.rule.lam, average)
 
-    def answer(self, average: bool) -> tuple[Points, np.ndarray, np.ndarray]:
+    def increments(self) -> list[tuple[Points, np.ndarray, float]]:
+        found = []
+        for coef, offset in zip(self.counts.coef.T, self.counts.offset[0], strict=True):
+            used = np.flatnonzero(coef)
+            found.append((take(self.held, used), coef[used], float(offset)))
+        return found
+
+    def answer(self, average: bool) -> Answer:
         coef = self.coefficients(average)
         used = np.flatnonzero(coef.any(axis=1))
-        sums = answer(*self.counts.offset, self.t, self.rule.lam, average)
+        made, late = self.counts.offset
+        sums = answer(made, late, self.t, self.rule.lam, average)
         return without_matrix(take(self.held, used)), coef[used], self.rule.constant * sums
 
 
@@ -103,20 +116,64 @@ class Merging:
             column = np.ascontiguousarray(y[:, p])
             kernel_merge.learn_merging(self.kernel, held, new, column, weight, self.rule)
 
-    def coefficients(self, average: bool) -> np.ndarray:
-        raise NotImplementedError("merged vectors are no rows")
+    def increments(self) -> list[tuple[Points, np.ndarray, float]]:
+        return [
+            (kernel_merge.support(held, self.center), held.coef[: held.tally[0]], held.offset[0])
+            for held in self.sets
+        ]
 
-    def answer(self, average: bool) -> tuple[Points, np.ndarray, np.ndarray]:
-        lam, P = self.rule.lam, len(self.sets)
-        sizes = [int(held.tally[0]) for held in self.sets]
-        coef = np.zeros((sum(sizes), P))
-        sums = np.zeros(P)
-        vectors = None
-        for p, held in enumerate(self.sets):
-            n, first = sizes[p], sum(sizes[:p])
-            coef[first : first + n, p] = answer(held.coef[:n], held.late[:n], self.t, lam, average)
-            sums[p] = answer(*held.offset, self.t, lam, average)
-            own = kernel_merge.support(held, self.center)
-            vectors = own if vectors is None else joined(vectors, own)
-        assert vectors is not None
-        return vectors, coef, self.rule.constant * sums
+    def answer(self, average: bool) -> Answer:
+        lam, t = self.rule.lam, self.t
+        parts = [
+            (vectors, answer(coef, 0.0, t, lam, False), answer(offset, 0.0, t, lam, False))
+            for vectors, coef, offset in self.increments()
+        ]
+        return _side_by_side(parts, self.rule)
+
+
+class Projecting:
+    """Support vectors that stay, a set for each problem: what another learner has at that time."""
+
+    batch = kernel_pegasos.BATCH
+
+    def __init__(self, learner: Learner):
+        self.kernel, self.rule, self.origin = learner.kernel, learner.rule, learner.origin
+        self.sets = [
+            kernel_project.basis(self.kernel, vectors, coef, offset, learner.t)
+            for vectors, coef, offset in learner.increments()
+        ]
+
+    @property
+    def t(self) -> int:
+        return self.sets[0].t
+
+    def learn(self, rows: Points, index: Any, y: np.ndarray, weight: np.ndarray) -> None:
+        new = take(rows, index)
+        self.sets = [
+            kernel_project.learn_projected(self.kernel, held, new, y[:, p], weight, self.rule)
+            for p, held in enumerate(self.sets)
+        ]
+
+    def increments(self) -> list[tuple[Points, np.ndarray, float]]:
+        return [(held.points, held.coef, held.offset[0, 0]) for held in self.sets]
+
+    def answer(self, average: bool) -> Answer:
+        lam = self.rule.lam
+        parts = [
+            (
+                held.points,
+                answer(held.coef, held.late, held.t, lam, average, held.since),
+                answer(held.offset[0, 0], held.offset[1, 0], held.t, lam, average, held.since),
+            )
+            for held in self.sets
+        ]
+        return _side_by_side(parts, self.rule)
+
+
+def _side_by_side(parts: list[tuple[Points, np.ndarray, float]], rule: Rule) -> Answer:
+    """Support vectors of several problems, each of one of them only."""
+    vectors, sums = parts[0][0], np.array([offset for _, _, offset in parts])
+    for own, _, _ in parts[1:]:
+        vectors = joined(vectors, own)
+    coef = block_diag(*(coef[:, None] for _, coef, _ in parts))
+    return without_matrix(vectors), coef, rule.constant * sums

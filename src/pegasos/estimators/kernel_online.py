@@ -10,17 +10,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from pegasos.core.cross import written_out
 from pegasos.core.digest import row_digests
 from pegasos.core.rows import CsrRows, DenseRows
 from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
-from pegasos.estimators.kernel_learners import Learner, learner_of
+from pegasos.estimators.kernel_learners import Counting, Learner, Projecting, learner_of
 from pegasos.estimators.online import STREAM_LAM, PegasosClassifier
 from pegasos.model.linear import chosen
-from pegasos.objective.kernel_points import n_points, points, take
+from pegasos.objective.kernel_points import as_given, n_points, points, take
 from pegasos.objective.kernel_sums import kernel_sums
 from pegasos.objective.kernels import Gaussian, Precomputed, kernel_of, leaves, resolved
 from pegasos.solvers.draws import SAMPLINGS, epochs
@@ -56,7 +55,9 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         What makes room in the budget: two support vectors become one between them, which needs a
         Gaussian kernel; or the least of them is dropped, which loses more, for any kernel.
     average : bool, default=False
-        Return the average of the functions after each step, with weights t, not the last one.
+        Return the average of the functions after each step, with weights t, not the last one. On a
+        budget: of the second half of all steps, in which the support vectors stay where they are
+        and rows are projected onto them; not on a stream.
     sampling : {"replacement", "permuted", "order"}, default="replacement"
         Rows drawn in proportion to their weights; each different row once an epoch, in a random
         order; or as they stand.
@@ -175,28 +176,30 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         signs = np.where(label[:, None] == np.array(self._targets()), 1.0, -1.0)
         learner = learner_of(kernel, train, signs.shape[1], rule, self._merges(), stays=True)
         with use_threads(par.threads_of(self.n_threads)):
-            try:
-                self._run(learner, train, signs, epochs(digests, label, c, sampling, self._seed()))
-            except KeyboardInterrupt:
-                self._record(learner)
-                raise
-            self._record(learner)
-            self._certify(learner, train, signs, c, kept)
+            self._run(learner, train, signs, epochs(digests, label, c, sampling, self._seed()))
+            if isinstance(learner, Counting) and learner.stays:
+                self._certify(learner, train, signs, c, kept)
         return self
 
     def _run(self, learner: Learner, train: Any, signs: np.ndarray, drawn: Any) -> None:
         limit = np.inf if self.max_time is None else par.positive("max_time", self.max_time)
         deadline = time.perf_counter() + limit
+        rounds, settles = par.count("max_iter", self.max_iter), self._settles()
         self.stop_reason_ = "max_iter"
-        for epoch in range(par.count("max_iter", self.max_iter)):
-            self.n_iter_ = epoch + 1
-            index, weight = next(drawn)
-            for s in range(0, len(index), learner.batch):
-                some = slice(s, s + learner.batch)
-                learner.learn(train, index[some], signs[index[some]], weight[some])
-                if time.perf_counter() > deadline:
-                    self.stop_reason_ = "max_time"
-                    return
+        try:
+            for self.n_iter_, (index, weight) in zip(range(1, rounds + 1), drawn):  # noqa: B020, B905
+                s = 0
+                while s < len(index):
+                    if settles and 2 * learner.t >= rounds * len(index):
+                        learner, settles = Projecting(learner), False
+                    some = slice(s, s + learner.batch)
+                    learner.learn(train, index[some], signs[index[some]], weight[some])
+                    s += learner.batch
+                    if time.perf_counter() > deadline:
+                        self.stop_reason_ = "max_time"
+                        return
+        finally:  # after Ctrl-C too
+            self._record(learner)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn from the next rows of a stream, one step each, in their order.
@@ -215,6 +218,10 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         first = not hasattr(self, "_learner")
+        if self._settles():
+            raise ValueError(
+                "a stream on a budget has no average: use average=False, or budget=None"
+            )
         lam = STREAM_LAM if self.lam is None else par.positive("lam", self.lam)
         rule = Rule(lam, float(self._reading() == "penalised"), self._budget())
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=small_dtype(X), reset=first)
@@ -222,7 +229,7 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         checks = {"ensure_non_negative": True, "allow_all_zero_weights": True}
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, **checks)
         label = np.searchsorted(self.classes_, y)
-        seen = np.zeros(len(self.classes_) + 1) if first else self._seen
+        seen = np.zeros(len(self.classes_) + 1) if first else self._seen  # type: ignore[has-type]
         factors, seen = self._class_factors(seen, label, weight, self.classes_)
         rows, learner = self._next_rows(X, rule, first)
         signs = np.where(label[:, None] == np.array(self._targets()), 1.0, -1.0)
@@ -242,9 +249,7 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
             return points(self.kernel_, X, like=self._learner.origin), self._learner
         kernel = self._kernel(X)
         if any(isinstance(leaf, Precomputed) for leaf in leaves(kernel)):
-            raise ValueError(
-                "a stream has no precomputed kernel: give the kernel itself, or use fit"
-            )
+            raise ValueError("a stream has no precomputed kernel: give the kernel, or use fit")
         rows = points(kernel, X)
         return rows, learner_of(kernel, rows, len(self._targets()), rule, self._merges())
 
@@ -281,12 +286,7 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         rows = self._support.rows
         if not isinstance(rows, DenseRows | CsrRows):
             raise AttributeError(f"{self.kernel_!r} has no support vectors: see support_")
-        values = written_out(rows)
-        return (
-            values + self._support.center.astype(values.dtype)
-            if self._support.center.size
-            else values
-        )
+        return as_given(self._support)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -314,6 +314,9 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
+    def _settles(self) -> bool:
+        return bool(self.average) and self.budget is not None
+
     def _merges(self) -> bool:
         way = par.one_of("maintenance", self.maintenance, ("merge", "remove"))
         return self.budget is not None and way == "merge"
@@ -331,9 +334,7 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         self._support, coef, self.intercept_ = learner.answer(bool(self.average))
         self.dual_coef_ = coef.T
 
-    def _certify(self, learner: Learner, train: Any, signs: Any, c: Any, kept: Any) -> None:
-        if self.budget is not None:
-            return
+    def _certify(self, learner: Counting, train: Any, signs: Any, c: Any, kept: Any) -> None:
         coef = learner.coefficients(bool(self.average))
         used = np.flatnonzero(coef.any(axis=1))
         self.support_ = kept[used]

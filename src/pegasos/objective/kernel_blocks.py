@@ -53,11 +53,13 @@ def row_towards(kernel: Any, rows: Any, i: int, panel: Any, out: np.ndarray, fou
 def block(kernel: Any, a: Points, b: Points, out: np.ndarray | None = None) -> np.ndarray:
     """K(x, z) for all x of a and z of b: (len(a), len(b)), in the dtype of the points."""
     dtype = values_dtype(a.rows)
-    whole = out is not None and out.dtype == dtype and out.flags.c_contiguous
-    made = out if whole else np.empty((n_points(a), n_points(b)), dtype)
+    if out is not None and out.dtype == dtype and out.flags.c_contiguous:
+        made = out
+    else:
+        made = np.empty((n_points(a), n_points(b)), dtype)
     if made.size:
         _fill(kernel, a, b, made)
-    if out is None or whole:
+    if out is None or made is out:
         return made
     out[...] = made
     return out

@@ -47,7 +47,8 @@ class KernelCheck(NamedTuple):
             return f"no kernel: {seen}"
         return f"nothing speaks against a kernel: {seen}"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def check_kernel(k: Any, X: Any, sample: int = 500, random_state: Any = 0) -> KernelCheck:

@@ -17,7 +17,7 @@ from pegasos.core.cross import gathered, in_dtype, stacked, written_out
 from pegasos.core.matrix import sqnorms
 from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_entries, n_rows
 from pegasos.data.check import as_rows, frozen
-from pegasos.objective.kernels import Function, Precomputed, leaves, of_distance
+from pegasos.objective.kernels import Function, Precomputed, leaves, moves
 
 _FILLED = 0.2  # share of entries from which on rows are written out
 
@@ -26,7 +26,7 @@ class Given(NamedTuple):
     """Rows of a kernel matrix: point i is its row i and, among points to train with, column i."""
 
     matrix: np.ndarray
-    index: np.ndarray
+    index: np.ndarray  # type: ignore[assignment]
 
 
 class Items(NamedTuple):
@@ -56,7 +56,7 @@ def points(kernel: Any, X: Any, like: Points | None = None) -> Points:
         return Points(_items(X), np.zeros(0), np.zeros(0))
     rows = _stored(X if isinstance(X, DenseRows | CsrRows) else as_rows(_floats(X)), like)
     center = np.zeros(0) if like is None else like.center
-    if like is None and of_distance(kernel) and isinstance(rows, DenseRows) and n_rows(rows):
+    if like is None and moves(kernel) and isinstance(rows, DenseRows) and n_rows(rows):
         center = rows.values.mean(axis=0, dtype=np.float64)
     if center.size:
         moved = np.subtract(rows.values, center, dtype=np.float64)
@@ -146,6 +146,12 @@ def _items(X: Any) -> Items:
     values = np.empty(len(X), dtype=object)
     values[:] = list(X)
     return Items(values)
+
+
+def as_given(points: Points) -> np.ndarray:
+    """The rows as an array, where they were before they were moved."""
+    values = written_out(points.rows)
+    return values + points.center.astype(values.dtype) if points.center.size else values
 
 
 def without_matrix(points: Points) -> Points:

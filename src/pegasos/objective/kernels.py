@@ -17,10 +17,10 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from pegasos.core.dispatch import generic
 from pegasos.core.exponential import MAX_POWER, exponential, power, tangent
+from pegasos.data.check import variance
 
 _KERNELS: set[type] = set()
 
@@ -32,7 +32,7 @@ def of_products(kernel: Any, t: float, a: float, b: float) -> float:
 
 @generic
 def of_distance(kernel: Any) -> bool:
-    """Whether K(x, z) depends on x - z alone: rows may then be moved together."""
+    """Whether K(x, z), not made of others, depends on x - z alone: rows may be moved together"""
     return False
 
 
@@ -245,19 +245,6 @@ def _(kernel):
     return True
 
 
-@of_distance.register(Sum)
-@of_distance.register(Product)
-def _(kernel):
-    return of_distance(kernel.left) and of_distance(kernel.right)
-
-
-@of_distance.register(Scaled)
-@of_distance.register(Shifted)
-@of_distance.register(Exp)
-def _(kernel):
-    return of_distance(kernel.kernel)
-
-
 def parts(k: Any) -> list[Any]:
     """The kernels that a kernel is made of; none of one that is made of numbers."""
     return [part for part in k if is_kernel(part)]
@@ -267,6 +254,11 @@ def leaves(k: Any) -> list[Any]:
     """The kernels of numbers at the bottom of it."""
     inner = parts(k)
     return [leaf for part in inner for leaf in leaves(part)] if inner else [k]
+
+
+def moves(k: Any) -> bool:
+    """Whether rows may be moved together without a change of values."""
+    return all(of_distance(leaf) for leaf in leaves(k))
 
 
 def by_products(k: Any) -> bool:
@@ -325,27 +317,13 @@ def gamma_of(gamma: Any, X: Any, weight: np.ndarray | None = None) -> float:
         if gamma not in ("scale", "auto"):
             raise ValueError(f"gamma must be 'scale', 'auto' or a number > 0, got {gamma!r}")
         d = X.shape[1]
-        variance = _variance(X, weight) if gamma == "scale" else 1.0
-        return 1.0 / (d * variance) if variance > 0.0 else 1.0
+        spread = variance(X, weight) if gamma == "scale" else 1.0
+        return 1.0 / (d * spread) if spread > 0.0 else 1.0
     if isinstance(gamma, bool | np.bool_) or not isinstance(gamma, Real):
         raise TypeError(f"gamma must be 'scale', 'auto' or a number > 0, got {gamma!r}")
-    if not 0.0 < gamma < math.inf:
+    if not 0.0 < float(gamma) < math.inf:
         raise ValueError(f"gamma must be finite and > 0 (or 'scale', 'auto'), got {gamma!r}")
     return float(gamma)
-
-
-def _variance(X: Any, weight: np.ndarray | None) -> float:
-    """Of all entries, the zeros of a CSR matrix included."""
-    if weight is None and not sp.issparse(X):
-        return float(np.asarray(X).var(dtype=np.float64))
-    w = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
-    if not sp.issparse(X):
-        mean = float(w @ X.mean(axis=1, dtype=np.float64)) / w.sum()
-        rest = np.subtract(X, mean, dtype=np.float64)
-        return float(w @ np.einsum("ij,ij->i", rest, rest)) / (w.sum() * X.shape[1])
-    each, size = np.repeat(w, np.diff(X.indptr)), w.sum() * X.shape[1]
-    mean = float(each @ X.data.astype(np.float64)) / size
-    return float(each @ np.square(X.data, dtype=np.float64)) / size - mean * mean
 
 
 NAMED: dict[str, Callable[[Any, int, float], Any]] = {

@@ -57,7 +57,7 @@ class Draws(NamedTuple):
     """Rows in the order of their steps, by index into the points; labels (of each draw and
     problem), weights of increments."""
 
-    index: np.ndarray
+    index: np.ndarray  # type: ignore[assignment]
     y: np.ndarray
     weight: np.ndarray
 
@@ -79,7 +79,7 @@ def learn(kernel: Any, points: Points, counts: Counts, draws: Draws, rule: Rule)
     used = np.flatnonzero(counts.coef.any(axis=1))
     rows = take(points, draws.index)
     scores = _scores(kernel, rows, take(points, used), counts.coef[used])
-    t = _steps(
+    t = steps(
         scores,
         (block(kernel, rows, rows), np.zeros((0, 0), scores.dtype)),
         draws,
@@ -103,7 +103,7 @@ def learn_new(
     coef, late = (np.pad(part, ((0, m), (0, 0))) for part in (counts.coef, counts.late))
     norms = np.sqrt(np.maximum(diagonal(kernel, pool), 0.0)) if rule.budget else np.zeros(0)
     draws = draws._replace(index=np.arange(n, n + m))
-    t = _steps(
+    t = steps(
         scores, (near, np.hstack([before, near])), draws, (coef, late, counts.offset), norms, rule,
         counts.t,
     )  # fmt: skip
@@ -117,7 +117,7 @@ def _scores(kernel: Any, rows: Points, held: Points, coef: np.ndarray) -> np.nda
 
 
 @hot
-def _steps(scores, blocks, draws, counts, norms, rule, t):
+def steps(scores, blocks, draws, counts, norms, rule, t):
     """`blocks`: the rows of the batch against each other, and, for a budget, against all points."""
     near, every = blocks
     coef, late, offset = counts
@@ -151,13 +151,12 @@ def _steps(scores, blocks, draws, counts, norms, rule, t):
     return t
 
 
-def answer(part: Any, late: Any, t: int, lam: float, average: bool) -> Any:
-    """The coefficients of f from the increments and their steps."""
-    if t == 0:
-        return 0.0 * part
-    if not average:
-        return part / (lam * t)
-    return ((t + 1.0) * part - late) * (2.0 / (lam * t * (t + 1.0)))
+def answer(part: Any, late: Any, t: int, lam: float, average: bool, since: int = 0) -> Any:
+    """The coefficients of f from the increments and their steps; an average from `since` on."""
+    if not average or t == since:
+        return part / (lam * max(t, 1))
+    weights = 0.5 * (t * (t + 1.0) - since * (since + 1.0))
+    return ((t + 1.0) * part - late) / (lam * weights)
 
 
 def certify(
