@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from benchmarks.kernel_sets import SETS, Task, load
 from benchmarks.rivals.environments import interpreter
-from benchmarks.table import HERE, save
+from benchmarks.table import HERE, into_page, markdown, save
 
 _SKLEARN = ("scikit-learn==1.9.1", "numpy==2.4.6", "scipy==1.17.1")
 ENTRANTS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -48,6 +48,7 @@ def run(names: tuple[str, ...] = SETS, entrants: tuple[str, ...] = tuple(ENTRANT
                 order = {key: k for k, key in enumerate((s, e) for s in SETS for e in ENTRANTS)}
                 rows = [known[key] for key in sorted(known, key=lambda key: order[key])]
                 save("kernels", _summary(rows), rows, rivals={"scikit-learn-intelex": "2026.2.0"})
+                into_page("docs/guide/svc.md", "kernels", [*_summary(rows), markdown(_short(rows))])
 
 
 def _kept() -> list[dict]:
@@ -133,6 +134,20 @@ def _summary(rows: list[dict]) -> list[str]:
                     f"sets, least {worst[1]:.1f} ({worst[0]})."
                 )
     return text or ["No rival yet."]
+
+
+def _short(rows: list[dict]) -> list[dict]:
+    """A line per set: seconds of all, cold, and how the answers differ."""
+    by = {(row["set"], row["who"]): row for row in rows}
+    table = []
+    for s in SETS:
+        ours, theirs = by.get((s, "pegasos")), by.get((s, "libsvm"))
+        if ours is None:
+            continue
+        times = {who: by[s, who]["cold"] if (s, who) in by else None for who in ENTRANTS}
+        difference = (ours["dual"] - theirs["dual"]) / abs(theirs["dual"]) if theirs else None
+        table.append({"set": s, **times, "dual value above LIBSVM's": difference})
+    return table
 
 
 def _time(row: dict, kind: str) -> float:

@@ -27,6 +27,7 @@ from own_loss import SmoothedHinge  # noqa: E402
 PAGES = [
     "index.md",
     "guide/linear.md",
+    "guide/svc.md",
     "guide/own-loss.md",
     "guide/stochastic.md",
     "guide/kernels.md",

@@ -138,7 +138,12 @@ def larger():
     return make_kernel_problem(kernel, points(kernel, X), y, np.full(400, 10.0), Hinge(), True)
 
 
-SMALL = {"first": 64, "smallest": 64, "largest": 192}  # working sets of a part of 400 rows
+SMALL = {
+    "whole": 64,
+    "first": 64,
+    "smallest": 64,
+    "largest": 192,
+}  # working sets of a part of 400 rows
 
 
 @pytest.mark.slow

@@ -49,12 +49,12 @@ def scores_of(model: KernelModel, X: Any) -> np.ndarray:
 
 def _add(model: KernelModel, rows: Points, bounds: tuple[int, int], total: np.ndarray) -> None:
     """total += K(rows, support) coef' of some of the support points."""
-    chosen = np.arange(*bounds)
+    chosen = slice(*bounds)
     columns = take(model.support, chosen)
     coef = np.ascontiguousarray(model.coef[:, chosen].T, dtype=values_dtype(rows.rows))
 
     def part(start: int, stop: int) -> None:
-        a = take(rows, np.arange(start, stop))
+        a = take(rows, slice(start, stop))
         total[start:stop] += block(model.kernel, a, columns) @ coef
 
     run_blocks(part, len(total), _ROWS)

@@ -59,8 +59,9 @@ def points(kernel: Any, X: Any, like: Points | None = None) -> Points:
     if like is None and moves(kernel) and isinstance(rows, DenseRows) and n_rows(rows):
         center = rows.values.mean(axis=0, dtype=np.float64)
     if center.size:
-        moved = np.subtract(rows.values, center, dtype=np.float64)
-        rows = DenseRows(moved.astype(rows.values.dtype, copy=False), 0.0)
+        moved = np.empty(rows.values.shape, rows.values.dtype)
+        np.subtract(rows.values, center, out=moved, dtype=np.float64, casting="same_kind")
+        rows = DenseRows(moved, 0.0)
     return Points(rows, sqnorms(rows), center)
 
 
@@ -68,8 +69,8 @@ def n_points(points: Points) -> int:
     return n_rows(points.rows)
 
 
-def take(points: Points, index: np.ndarray) -> Points:
-    """The chosen points."""
+def take(points: Points, index: np.ndarray | slice) -> Points:
+    """The chosen points; of a slice of an array no copy."""
     norms = points.sqnorms[index] if points.sqnorms.size else points.sqnorms
     return points._replace(rows=gathered(points.rows, index), sqnorms=norms)
 

@@ -75,7 +75,7 @@ def expand(kernel: Any, a: Points, b: Points, coef: np.ndarray) -> np.ndarray:
     out = np.zeros(n_points(a))
 
     def part(start: int, stop: int) -> None:
-        rows = in_precision_of(take(a, np.arange(start, stop)), np.float64)
+        rows = in_precision_of(take(a, slice(start, stop)), np.float64)
         for s, others in columns:
             K = precise(kernel, rows, others)
             out[start:stop] += K @ coef[s : s + K.shape[1]]
@@ -106,5 +106,5 @@ def _pieces(points: Points) -> list[tuple[int, Points]]:
     """Where each piece of the points begins, and the piece in float64."""
     n = n_points(points)
     starts = range(0, n, _PIECE)
-    parts = [take(points, np.arange(s, min(s + _PIECE, n))) for s in starts]
+    parts = [take(points, slice(s, min(s + _PIECE, n))) for s in starts]
     return [(s, in_precision_of(part, np.float64)) for s, part in zip(starts, parts, strict=True)]

@@ -41,7 +41,7 @@ class KernelRows:
             add_rows(kept, slots, old, target)
             if not rows:
                 return
-            columns = take(self.points, np.arange(start, stop))
+            columns = take(self.points, slice(start, stop))
             room = np.empty((_PANEL, stop - start), self.dtype)
             for panel, a in zip(panels, rows, strict=True):
                 tile = block(self.kernel, a, columns, room[: n_points(a)])

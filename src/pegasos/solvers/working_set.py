@@ -37,10 +37,13 @@ _NARROW = 1e-5  # the violation to which float32 is good
 
 @dataclass(frozen=True)
 class WorkingSet:
-    """`budget` bytes hold rows and matrix. A working set is solved to `depth` times the violation
-    it starts with, never below `floor`, nor below what a relative gap of `share` seems to need."""
+    """`budget` bytes hold rows and matrix. Up to `whole` rows are one working set; else the first
+    has `first` rows, or a quarter, and later ones from `smallest` to `largest`. A working set is
+    solved to `depth` times the violation it starts with, never below `floor`, nor below what a
+    relative gap of `share` seems to need."""
 
     budget: int = 1 << 30
+    whole: int = 768
     first: int = 2048
     smallest: int = 1024
     largest: int = 6144
@@ -92,13 +95,15 @@ class WorkingSet:
         """The working set, in order."""
         n, beta, f = len(state.f), state.beta, state.f
         largest = self._side(state.wide)
-        if n <= min(self.first, largest):
+        if n <= min(self.whole, largest):
             return np.arange(n)
         if not beta.any():
-            return _sample(problem, min(self.first, largest), state.rng)
+            size = max(min(n // 4, self.first), self.whole)
+            return _sample(problem, min(size, largest), state.rng)
         grows, shrinks = beta < problem.high, beta > problem.low
         free = np.flatnonzero(grows & shrinks)
-        size = int(min(n, largest, max(self.smallest, 1.25 * free.size + 512)))
+        least_size, spare = min(self.smallest, n // 4), min(512, n // 8)
+        size = int(min(n, largest, max(least_size, 1.25 * free.size + spare)))
         least, most = state.bounds if problem.free else (0.0, 0.0)
         if free.size > 3 * size // 4:
             away = np.abs(f[free] - 0.5 * (least + most))
