@@ -3,7 +3,7 @@
 The set: rows of about 60 distinct words out of 100,000, word k drawn with probability about
 1 / (k + 10), weights log(1 + count) of a count, rows of length 1; the label is the sign of a random
 direction over the words, wrong for one row in twenty. Each size is fitted in a process of its own
-(hinge, C = 1, no intercept, relative gap 1e-3), on one thread and on all; the peak of its memory is
+(hinge, C = 1, no intercept, relative gap 1e-3), on one thread and on two; the peak of its memory is
 compared with the matrix as SciPy holds it.
 """
 
@@ -96,8 +96,10 @@ def run(sizes: tuple[int, ...] = SIZES) -> None:
             answer = context.Queue()
             child = context.Process(target=_fit, args=(n, threads, answer))
             child.start()
-            row = answer.get()
             child.join()
+            if child.exitcode:
+                raise RuntimeError(f"the fit of {n} rows died (exit code {child.exitcode})")
+            row = answer.get()
             half = [r for r in rows if r["rows"] * 2 == n and r["threads"] == threads]
             row["times_half"] = row["seconds"] / half[0]["seconds"] if half else None
             rows.append(row)

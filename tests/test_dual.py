@@ -328,3 +328,39 @@ def test_interpreted_equals_compiled(tmp_path, request):
             compiled = np.concatenate([state.alpha, state.w, [state.estimate]])
             interpreted = np.load(tmp_path / f"{k}-{kind}.npy")
             assert np.allclose(compiled, interpreted, rtol=1e-9, atol=1e-9)
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np
+from scipy import sparse
+from pegasos.data.check import as_rows
+from pegasos.core.threads import use_threads
+from pegasos.objective.losses import Hinge
+from pegasos.objective.problem import make_problem
+from pegasos.solvers import team
+from pegasos.solvers.driver import Stop, run
+from pegasos.solvers.dual import Dual
+
+team._WORTH = 0.0
+signal.signal(signal.SIGINT, signal.default_int_handler)
+rng = np.random.default_rng(0)
+X = sparse.random(20_000, 300, 0.05, format="csr", random_state=0)
+y = np.where(rng.random(20_000) < 0.5, 1.0, -1.0)
+problem = make_problem(as_rows(X), y, np.full(20_000, 100.0), Hinge())
+for threads in (1, 2):
+    with use_threads(threads):
+        run(Dual(), problem, Stop(max_epochs=2))  # compiles
+        for k in range(8):
+            later = threading.Timer(0.05 + 0.007 * k, os.kill, (os.getpid(), signal.SIGINT))
+            later.start()
+            found = run(Dual(shrinking=False), problem, Stop(tol=0.0, max_epochs=10**9))
+            print(found.stop_reason)
+"""
+
+
+@pytest.mark.jit
+def test_ctrl_c_in_the_middle_of_a_sweep_ends_the_run(tmp_path):
+    """Not the process: what a hot loop returns must not need the interpreter to be made."""
+    done = run_python(INTERRUPTED, cwd=tmp_path)
+    assert done.stdout.split() == ["interrupted"] * 16

@@ -85,7 +85,7 @@ def test_problems_certified_together_are_those_certified_alone(kind, loss, inter
         for C in np.logspace(-2, 1, LANES + 3)
     ]
     alphas = [rng.uniform(-0.1, 1.1, p.c.size) * p.c for p in problems]
-    for p, alpha, seen in zip(problems, alphas, evaluate_all(problems, iter(alphas)), strict=True):
+    for p, alpha, seen in zip(problems, alphas, evaluate_all(problems, alphas), strict=True):
         alone = evaluate(p, alpha)
         assert seen.certificate == pytest.approx(alone.certificate, rel=1e-12, abs=1e-12)
         assert np.allclose(seen.w, alone.w, rtol=1e-9, atol=1e-12)

@@ -7,7 +7,7 @@ import pytest
 from conftest import LOSSES, SEEDS, every_loss, random_problem
 from hypothesis import given
 
-from pegasos.core.barrier import gate, meet
+from pegasos.core.barrier import close, gate, meet
 from pegasos.core.jit import hot
 from pegasos.core.threads import together, use_threads
 from pegasos.objective.certificate import evaluate
@@ -46,7 +46,7 @@ def _rendezvous(gate, seen, k, n, rounds):
 @pytest.mark.parametrize("n", THREADS)
 def test_who_meets_sees_what_all_wrote(n):
     place, seen = gate(), np.zeros((n, 200), dtype=np.int64)
-    assert together(lambda k: _rendezvous(place, seen, k, n, 200), n) == [200] * n
+    assert together(lambda k: _rendezvous(place, seen, k, n, 200), n, lambda: None) == [200] * n
 
 
 def test_a_closed_gate_holds_nobody():
@@ -59,9 +59,22 @@ def test_a_closed_gate_holds_nobody():
 
 
 def test_together_gives_the_answers_in_order_and_the_error():
-    assert together(lambda k: k * k, 4) == [0, 1, 4, 9]
+    assert together(lambda k: k * k, 4, lambda: None) == [0, 1, 4, 9]
     with pytest.raises(ZeroDivisionError):
-        together(lambda k: 1 // (k - 1), 3)
+        together(lambda k: 1 // (k - 1), 3, lambda: None)
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_nobody_waits_for_who_failed(failing):
+    place = gate()
+
+    def work(k):
+        if k == failing:
+            raise KeyboardInterrupt
+        return _rendezvous(place, np.zeros((2, 1), dtype=np.int64), k, 2, 1)
+
+    with pytest.raises(KeyboardInterrupt):
+        together(work, 2, lambda: close(place))
 
 
 @every_loss

@@ -1,8 +1,8 @@
 """Threads over blocks of rows.
 
-Loops release the GIL, so plain Python threads run them in parallel. The blocks depend on the
-data alone, never on the number of threads, and partial sums are combined in the order of the
-blocks: a result has the same bits whatever the number of threads.
+Loops release the GIL, so plain Python threads run them in parallel. Blocks depend on the data
+alone, never on the number of threads, and partial sums are combined in the order of the blocks:
+their result has the same bits whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -112,8 +112,11 @@ def side_by_side(
         return [future.result() for future in futures], interrupted
 
 
-def together(work: Callable[[int], Any], n: int) -> list[Any]:
-    """[work(0), …, work(n - 1)], all at the same time, each on a thread of its own."""
+def together(work: Callable[[int], Any], n: int, close: Callable[[], None]) -> list[Any]:
+    """[work(0), …, work(n - 1)], all at the same time, each on a thread of its own.
+
+    They may wait for each other: `close` ends that when one of them fails or Ctrl-C comes.
+    """
     answers: list[Any] = [None] * n
     errors: list[BaseException] = []
 
@@ -121,17 +124,37 @@ def together(work: Callable[[int], Any], n: int) -> list[Any]:
         try:
             answers[k] = work(k)
         except BaseException as error:
+            close()
             errors.append(error)
 
-    others = [threading.Thread(target=one, args=(k,)) for k in range(1, n)]
-    for thread in others:
-        thread.start()
-    one(0)
-    for thread in others:
-        thread.join()
+    others = [threading.Thread(target=one, args=(k,), daemon=True) for k in range(1, n)]
+    try:
+        for thread in others:
+            thread.start()
+        one(0)
+    except BaseException:
+        close()
+        raise
+    finally:
+        _until_done(lambda: _joined(others))
     if errors:
         raise errors[0]
     return answers
+
+
+def _joined(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        if thread.ident is not None:  # it was started
+            thread.join()
+
+
+def _until_done(waiting: Callable[[], Any]) -> None:
+    """Wait to the end; a Ctrl-C that comes meanwhile goes on afterwards."""
+    try:
+        waiting()
+    except KeyboardInterrupt:
+        waiting()
+        raise
 
 
 def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]:
@@ -151,16 +174,15 @@ def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]
         for k in waiting:
             found[k] = work(*bounds[k])
 
-    pool = _pool()
-    futures = [pool.submit(draw) for _ in range(helpers)]
+    futures: list[Future[Any]] = []
     try:
+        for _ in range(helpers):
+            futures.append(_pool().submit(draw))
         draw()
     finally:
         for _ in waiting:  # after an error the others end with the block at hand
             pass
-        for future in futures:
-            if not future.cancel():
-                wait([future])
+        _until_done(lambda: wait([future for future in futures if not future.cancel()]))
     for future in futures:
         if not future.cancelled():
             future.result()

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import validate_data
+from sklearn.utils import _safe_indexing, column_or_1d, indexable
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
@@ -71,17 +71,18 @@ def cross_validate_path(
     deadline = time.perf_counter() + stop.max_seconds
     with unit._at_work():
         data = unit._read(X, y, sample_weight)
-        folds = _folds(unit, data, X, np.asarray(y), cv, sample_weight)
+        X, y = indexable(X, column_or_1d(y))
+        folds = _folds(unit, data, X, y, cv, sample_weight)
         task = unit._task(data, loss, stop, None)
         weights, certificates = _solved(unit, task, data, folds, Cs, deadline)
         score = _accuracy if scoring is None else _scored(get_scorer(scoring))
-        test_score = score(unit, task, (X, np.asarray(y)), folds, Cs, weights)
+        test_score = score(unit, task, (X, y), folds, Cs, weights)
     return PathScores(np.array(Cs), test_score, certificates)
 
 
 def _folds(unit: LinearClassifier, data: Data, X, y, cv, sample_weight) -> list[Fold]:
     """A row that a splitter gives k times counts k times."""
-    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     folds = []
     for number, (train, test) in enumerate(check_cv(cv, y, classifier=True).split(X, y)):
         if np.asarray(train).dtype == bool:

@@ -87,6 +87,7 @@ def evaluate_all(problems: list[Problem], alphas: Iterable[np.ndarray]) -> list[
     Each row is read twice for LANES problems.
     """
     found: list[Evaluation] = []
+    alphas = iter(alphas)
     for start in range(0, len(problems), LANES):
         part = problems[start : start + LANES]
         chosen = [feasible(*pair) for pair in zip(part, islice(alphas, LANES), strict=True)]

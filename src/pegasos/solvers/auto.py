@@ -147,7 +147,7 @@ def _successor(name: str, problem: Problem) -> str | None:
         return "newton_cg"
     if _too_wide(problem):
         return None
-    if name == "dual":
+    if name in ("dual", "newton_cg"):
         return "newton"
     return "interior" if name == "newton" and isinstance(problem.loss, Pinball) else None
 

@@ -153,7 +153,7 @@ def _advance(problem: Problem, state: DualState) -> Tally:
     length = max(1, _SLICE * n // max(1, n_entries(problem.rows)))
     between = round_length(problem, state.active, threads)
     if not between:
-        return _sweep(problem, state, length)
+        return Tally(*_sweep(problem, state, length))
     last = min(state.active, state.cursor + threads * length)
     return team_steps(problem, state, last, between, threads)
 

@@ -144,15 +144,15 @@ class _Group:
         return bool(self.problems)
 
     def _begin(self) -> None:
-        self.problems = [self.many.problem(p) for p in self.part]
+        problems = [self.many.problem(p) for p in self.part]
         shared = self.many.shared
         c, self.targets = lines(n_rows(shared.rows)), np.full(LANES, -1)
         self.centers = lines(n_columns(shared.rows) + 1)
-        for k, problem in enumerate(self.problems):
+        for k, problem in enumerate(problems):
             c[:, k], self.targets[k] = problem.c, self.many.lanes[self.part[k]].target
             self.centers[:, k] = problem.center
         if shared.free:
-            shared = self._with_proximal_scale()
+            shared = self._with_proximal_scale(problems)
         self.problem = shared._replace(c=c, y=self.many.label)
         self.members = ((c > 0.0) @ (1 << np.arange(LANES))).astype(np.uint8)
         W, self.sqdist = lines(len(self.centers)), np.zeros(LANES)
@@ -162,11 +162,12 @@ class _Group:
         radius = np.full(LANES, np.inf)
         self.state = LaneState(lines(len(c)), W, self.members.copy(), order, radius, *sums)
         self.active = len(order)
+        self.problems = problems  # the last: from here on it has begun
 
-    def _with_proximal_scale(self) -> Problem:
+    def _with_proximal_scale(self, problems: list[Problem]) -> Problem:
         shared = self.many.shared
         bias, norms = shared.rows.bias, shared.q - shared.rows.bias**2
-        s = proximal_scale(norms, min(float(problem.c.sum()) for problem in self.problems))
+        s = proximal_scale(norms, min(float(problem.c.sum()) for problem in problems))
         self.centers[-1] *= bias / s
         return shared._replace(rows=shared.rows._replace(bias=s), q=norms + s**2)
 
@@ -187,13 +188,13 @@ class _Group:
 
     def _end_of_epoch(self) -> None:
         s, free = self.state, self.problem.free
-        gap, pull = s.terms.copy(), s.W[-1] - self.centers[-1]
+        gap, pull = s.terms.copy(), (s.W[-1] - self.centers[-1]) * self.running
         if self.epoch < 10 or self.epoch % 8 == 0:  # it changes little, and costs a pass over W
             self.sqdist = _sqdist(s.W, self.centers)
         objective = 0.5 * self.sqdist + s.losses + s.aside
         if free:
             gap += np.abs(pull) / self.problem.rows.bias
-            self.centers[-1] = s.W[-1]
+            self.centers[-1] += pull
             s.W[-1] += pull
         s.radius[:] = Dual().caution * np.sqrt(2.0 * np.maximum(0.0, gap))
         s.terms[:], s.losses[:] = 0.0, 0.0
@@ -236,9 +237,14 @@ class _Group:
             del self.state, self.members, self.centers
             return
         self.share *= 0.7
+        limit = min(
+            self.goal.max_epochs, self.epoch + max(10, self.epoch // 4)
+        )  # or float32 stalls
+        self.goal = self.goal._replace(max_epochs=limit)
         for k in short:
-            w = found[k].best.w
+            w, proof = found[k].best.w, found[k].best.certificate
             self.state.W[:-1, k], self.running[k] = w[:-1], True
+            self.state.radius[k] = Dual().caution * np.sqrt(2.0 * proof.gap)
             if not self.problem.free:
                 self.state.W[-1, k] = w[-1]
         self.look_back = self.epoch

@@ -38,7 +38,10 @@ def settled(loss, a, z, slack):
 
 @helper
 def steps(problem, state, w, s, active, length):
-    """Steps on up to `length` rows order[s:active]; a row that is settled goes to the end."""
+    """Steps on up to `length` rows order[s:active]; a row that is settled goes to the end.
+
+    Returns the fields of a Tally.
+    """
     alpha, order, radius = state.alpha, state.order, state.radius
     loss, rows = problem.loss, problem.rows
     terms, losses, aside, moves, visits = 0.0, 0.0, 0.0, 0, 0
@@ -70,4 +73,4 @@ def steps(problem, state, w, s, active, length):
             row_axpy(rows, i, (new - old) * y, w)
             moves += abs(new - old) > 1e-15 * abs(new)
         s += 1
-    return Tally(s, active, terms, losses, aside, moves, visits)
+    return s, active, terms, losses, aside, moves, visits

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.barrier import gate, meet
+from pegasos.core.barrier import close, gate, meet
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
 from pegasos.core.rows import n_columns, row_work
@@ -71,13 +71,10 @@ def team_steps(problem: Problem, state: Any, last: int, length: int, threads: in
     rounds = -(-int(np.diff(bounds).max()) // length)
 
     def work(k: int) -> Tally:
-        try:
-            return _part(problem, state, team, (k, bounds[k], bounds[k + 1]), (rounds, length))
-        except BaseException:
-            team.gate[1] = 1  # nobody waits for who will not come
-            raise
+        part = k, bounds[k], bounds[k + 1]
+        return Tally(*_part(problem, state, team, part, (rounds, length)))
 
-    tallies = together(work, threads)
+    tallies = together(work, threads, lambda: close(team.gate))
     return _joined(order, bounds, state, last, tallies)
 
 
@@ -106,13 +103,14 @@ def _part(problem, state, team, part, pace):
     terms, losses, aside, moves, visits = 0.0, 0.0, 0.0, 0, 0
     for r in range(rounds):
         first, at = s, 8 * (r % 2)  # others may still read the sums of the last round
-        tally = steps(problem, state, own, s, active, length)
-        s, active = tally.cursor, tally.active
-        terms += tally.terms
-        losses += tally.losses
-        aside += tally.aside
-        moves += tally.moves
-        visits += tally.visits
+        s, active, a, b, c, d, e = steps(problem, state, own, s, active, length)
+        terms, losses, aside, moves, visits = (
+            terms + a,
+            losses + b,
+            aside + c,
+            moves + d,
+            visits + e,
+        )
         sums[k, at] = _change(problem, state.alpha, team.start, state.order[first:s])
         meet(team.gate, K)
         sums[k, at + 1], sums[k, at + 2] = _merge(w, pieces, move)
@@ -126,7 +124,7 @@ def _part(problem, state, team, part, pace):
             _spread(w, pieces, move, theta - 1.0)
             _shorten(state.alpha, team.start, state.order[first:s], theta)
             meet(team.gate, K)
-    return Tally(s, active, terms, losses, aside, moves, visits)
+    return s, active, terms, losses, aside, moves, visits
 
 
 @helper
