@@ -36,7 +36,7 @@ def warn_unless_kernel(kernel: Any, X: Any) -> bool:
             f"largest {found.largest:.2g}): the answer is a stationary point and its certificate "
             "proves nothing. See pegasos.kernels.check_kernel.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return found.is_kernel
 
@@ -70,5 +70,5 @@ def foretell(n: int, d: int, budget: int, limit: float) -> None:
             + (f" (max_time: {limit:g} s)" if limit < likely else "")
             + f". {WAYS}.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
