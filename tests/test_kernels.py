@@ -360,3 +360,14 @@ def test_numbers_take_the_precision_of_the_pass():
     k = in_precision(2 * Polynomial(3, 0.5, 1.0) + 1, np.float32)
     assert k.constant.dtype == np.float32 and k.kernel.kernel.gamma.dtype == np.float32
     assert k.kernel.kernel.degree == 3
+
+
+def test_numbers_of_numpy_on_the_left_make_kernels_too():
+    for number in (np.float64(2.0), np.float32(2.0), np.int64(2)):
+        assert number * Gaussian(0.5) == 2 * Gaussian(0.5)
+        assert number + Linear() == Linear() + 2
+
+
+def test_a_type_is_no_kernel_and_the_message_says_so():
+    with pytest.raises(ValueError, match=r"Gaussian\(\.\.\.\)"):
+        kernel_of(Gaussian)

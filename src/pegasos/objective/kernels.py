@@ -45,6 +45,7 @@ def kernel(cls: Any) -> Any:
     _KERNELS.add(cls)
     cls.__add__ = cls.__radd__ = _plus
     cls.__mul__ = cls.__rmul__ = _times
+    cls.__array_ufunc__ = None  # NumPy's numbers leave 2 * k to us, and do not make an array of k
     cls.__repr__ = _text
     cls.__eq__ = lambda k, other: type(k) is type(other) and tuple(k) == tuple(other)
     cls.__ne__ = lambda k, other: not k == other
@@ -342,6 +343,8 @@ def kernel_of(k: Any, gamma: Any = "scale", degree: int = 3, coef0: float = 0.0)
         return k
     if isinstance(k, str) and k in NAMED:
         return NAMED[k](gamma, degree, coef0)
+    if k in _KERNELS:
+        raise ValueError(f"kernel must be a kernel, not its type: {k.__name__}(...)")
     if callable(k):
         return Function(k)
     names = ", ".join(map(repr, NAMED))

@@ -91,8 +91,8 @@ class NewtonCG:
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> NewtonCGState:
         if is_piecewise_linear(problem.loss):
             raise ValueError(
-                "NewtonCG needs a loss with curvature (squared hinge, logistic); "
-                f"use Dual, Newton or Interior for {type(problem.loss).__name__}"
+                "solver='newton_cg' needs a loss with curvature (squared hinge, logistic); "
+                "for hinge and pinball take 'dual', 'newton' or 'interior'"
             )
         w, at = problem.center.copy(), None
         if alpha is not None:
