@@ -1,5 +1,8 @@
 """Kernel solvers: one optimum, a certificate that proves it, whatever the memory and threads."""
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 from conftest import SEEDS, random_labels, random_matrix
@@ -248,3 +251,64 @@ def test_dual_value_never_falls(larger):
         value = dual_of(larger, state.beta)
         assert value >= last - 1e-6 * abs(value)
         last = value
+
+
+@given(SEEDS, st.booleans())
+def test_going_to_float64_forgets_what_float32_said(seed, free):
+    problem, solver = any_kernel_problem(seed, free=free), WorkingSet(share=1e-3)
+    state = solver.step(problem, solver.init(problem, 0))
+    assert not state.wide
+    state.f[:] += np.random.default_rng(seed).uniform(-1.0, 1.0, len(state.f))
+    state = solver.step(problem, state._replace(waited=2, dual=1e9, lowest=0.0))
+    assert state.wide and state.waited == 0
+    assert state.f == pytest.approx(matrix_of(problem) @ state.beta - problem.p, abs=1e-9)
+    assert state.dual == pytest.approx(dual_of(problem, state.beta), rel=1e-9)
+
+
+@pytest.mark.slow
+def test_features_of_very_different_size_do_not_stall():
+    X, y = pytest.importorskip("sklearn.datasets").load_breast_cancer(return_X_y=True)
+    y, c, kernel = np.where(y > 0, 1.0, -1.0), np.ones(len(y)), Linear()
+    problem = make_kernel_problem(kernel, points(kernel, X), y, c, Hinge(), True)
+    found = run(WorkingSet(share=1e-3), problem, Stop(tol=1e-3))
+    assert found.stop_reason == "gap"
+    assert found.state.iterations < 5_000_000
+
+
+def test_hot_loops_return_plain_tuples():
+    """Numba makes a NamedTuple by running Python, which a pending Ctrl-C turns into a crash."""
+    root = Path(make_kernel_problem.__code__.co_filename).parents[1]
+    loops = 0
+    for path in sorted([*root.glob("solvers/*.py"), *root.glob("objective/*.py")]):
+        for loop in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            marks = getattr(loop, "decorator_list", [])
+            if not any(isinstance(mark, ast.Name) and mark.id == "hot" for mark in marks):
+                continue
+            loops += 1
+            answers = [r.value for r in ast.walk(loop) if isinstance(r, ast.Return) and r.value]
+            for call in (c for a in answers for c in ast.walk(a) if isinstance(c, ast.Call)):
+                name = ast.unparse(call.func)
+                assert not name.endswith("_replace") and not name[0].isupper(), (path.name, name)
+    assert loops > 20
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3])
+def test_pairs_with_room_for_a_few_rows(rows):
+    problem = any_kernel_problem(5)
+    best = run(Smo(), problem, TIGHT).certificate
+    found = run(Smo(rows * 8 * len(problem.y)), problem, Stop(tol=1e-8, max_epochs=500))
+    assert found.certificate.relative_gap <= 1e-8
+    assert found.certificate.dual == pytest.approx(best.dual, rel=1e-7)
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-3])
+def test_a_start_where_nothing_is_violated(share):
+    """All of beta at its bounds: no working set is left."""
+    rng = np.random.default_rng(0)
+    X, y, kernel = rng.normal(size=(200, 3)), np.repeat([-1.0, 1.0], 100), Gaussian(1.0)
+    problem = make_kernel_problem(kernel, points(kernel, X), y, np.full(200, 1e-6), Hinge(), True)
+    stop = Stop(tol=-1.0, rules=(Optimality(1e-3),))
+    small = WorkingSet(floor=1e-3, share=share, **SMALL)
+    found = run(small, problem, stop, alpha=1e-6 * y)
+    assert found.stop_reason == "kkt"
+    assert found.best.alpha == pytest.approx(1e-6 * y)

@@ -58,6 +58,7 @@ class RowCache:
 
     def __init__(self, n: int, budget: int, dtype: Any):
         capacity = min(n, max(0, budget) // max(1, n * np.dtype(dtype).itemsize))
+        capacity = capacity if capacity >= 2 else 0  # a pair's second row must not evict its first
         self._buffer = Buffer((capacity, n), dtype)
         self.rows = self._buffer.array
         self.slot = np.full(n, -1)
