@@ -94,6 +94,28 @@ def test_scores_of_a_solver_save_work_and_change_nothing(seed):
         assert seen.certificate == pytest.approx(whole.certificate, rel=1e-9)
 
 
+@given(SEEDS, st.booleans())
+def test_scores_of_long_rows_are_not_trusted_as_those_of_short_ones(seed, free):
+    """Rounding grows with the length of a row: here all that are safely beyond the margin by the
+    solver's scores are long, and none of them is."""
+    rng = np.random.default_rng(seed)
+    y, short = np.tile([1.0, -1.0], 12), 10
+    X = rng.normal(size=(24, 4)) * 1e-2
+    beta = np.repeat(rng.uniform(50.0, 100.0, 12), 2) * y
+    beta[short:] = 0.0
+    w = X.T @ beta
+    aside = rng.normal(size=(24 - short, 4))
+    aside -= np.outer(aside @ w, w) / (w @ w)
+    along = np.outer(y[short:] * rng.uniform(0.2, 0.9, 24 - short), w) / (w @ w)
+    X[short:] = 1e3 * aside / np.linalg.norm(aside, axis=1)[:, None] + along
+    c = np.full(24, 100.0)
+    problem = make_kernel_problem(Linear(), points(Linear(), X), y, c, Hinge(), free)
+    whole = evaluate(problem, beta)
+    assert np.array_equal(whole.alpha, beta)
+    known = X @ w + 2e-3 * np.sqrt(problem.q) * y
+    assert evaluate(problem, beta, known).certificate == pytest.approx(whole.certificate, rel=1e-9)
+
+
 def test_the_offset_is_the_middle_where_the_losses_are_level():
     problem = any_kernel_problem(3)
     y = np.array([1.0, -1.0])
