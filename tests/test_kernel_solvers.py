@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegasos.core.threads import use_threads
+from pegasos.estimators.pairs import share_of
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.kernel_certificate import best_offset, violation
 from pegasos.objective.kernel_points import points
 from pegasos.objective.kernel_problem import make_kernel_problem
 from pegasos.objective.kernels import Gaussian, Linear, Polynomial
 from pegasos.objective.losses import Hinge, Pinball, SquaredHinge
+from pegasos.solvers import kernel_cache, kernel_dual
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.kernel_cache import RowCache, empty_stock
 from pegasos.solvers.kernel_dual import KernelDual
@@ -334,3 +336,57 @@ def test_a_start_where_nothing_is_violated(share):
     found = run(small, problem, stop, alpha=1e-6 * y)
     assert found.stop_reason == "kkt"
     assert found.best.alpha == pytest.approx(1e-6 * y)
+
+
+def test_a_buffer_may_come_back_while_another_is_taken():
+    """The garbage collector runs where it likes, in the thread that has the lock as well."""
+    with kernel_cache._lock:
+        again = kernel_cache._lock.acquire(blocking=False)
+        assert again
+        kernel_cache._lock.release()
+
+
+def test_an_epoch_in_slices_gives_the_same_bits(monkeypatch):
+    problem = any_kernel_problem(4, free=False)
+    stop = Stop(tol=1e-6, max_epochs=20_000)
+    whole = run(KernelDual(), problem, stop)
+    monkeypatch.setattr(kernel_dual, "_SLICE", 3 * len(problem.y))
+    sliced = run(KernelDual(), problem, stop)
+    assert np.array_equal(whole.best.w, sliced.best.w)
+    assert (sliced.state.epoch, sliced.state.iterations) == (
+        whole.state.epoch,
+        whole.state.iterations,
+    )
+    cut = run(KernelDual(), problem, Stop(max_seconds=0.0))
+    assert (cut.stop_reason, cut.state.epoch) == ("max_time", 0)
+    assert np.count_nonzero(cut.best.alpha) == 3
+
+
+@pytest.mark.parametrize("budget", [200_000, 1_000_000, 1 << 30])
+def test_going_to_float64_stays_within_the_budget(larger, budget):
+    empty_stock()
+    solver = WorkingSet(budget, share=1e-3, **SMALL)
+    before = solver.init(larger, 0)
+    taken = np.arange(0, 400, 4)
+    before.matrix.admit(before.rows, taken)
+    assert not before.wide and before.matrix.K.nbytes > 0
+    after = solver._widened(larger, before)
+    stock = sum(raw.size for raw in kernel_cache._stock)
+    old = before.rows.cache.rows.nbytes + before.matrix.K.nbytes
+    assert old + stock + after.rows.cache.rows.nbytes <= budget
+    before.rows.add(taken, np.ones(100), np.zeros(400))  # released, not broken
+
+
+def test_a_large_stock_is_not_kept_for_a_small_budget():
+    empty_stock()
+    del [RowCache(1000, 4_000_000, np.float32)][:]
+    assert sum(raw.size for raw in kernel_cache._stock) == 4_000_000
+    RowCache(10, 1000, np.float32)
+    assert sum(raw.size for raw in kernel_cache._stock) <= 1000
+
+
+def test_problems_share_memory_as_they_run():
+    assert share_of(100, 1) == 100
+    for threads, share in ((1, 100), (4, 25), (50, 10)):
+        with use_threads(threads):
+            assert share_of(100, 10) == share

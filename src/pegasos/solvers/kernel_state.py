@@ -21,7 +21,7 @@ class KernelState(NamedTuple):
     the greatest that can shrink; `dual` and `lowest`: the best value and violation, `waited`:
     rounds since one of them improved.
 
-    `matrix` and `rng` are of the working set.
+    `matrix` is of the working set, `tour` of coordinate descent, `rng` of both.
     """
 
     beta: np.ndarray
@@ -30,6 +30,7 @@ class KernelState(NamedTuple):
     wide: bool
     matrix: Any = None
     rng: Any = None
+    tour: Any = None
     bounds: tuple[float, float] = (0.0, 0.0)
     violation: float = np.inf
     dual: float = -np.inf

@@ -90,11 +90,13 @@ class WorkingSet:
 
     def _widened(self, problem: KernelProblem, state: KernelState) -> KernelState:
         """The state in float64: what float32 said of f, and so of the dual value, is forgotten."""
+        state.rows.cache.release()  # before as much is taken again
+        state.matrix.release()
         rows = KernelRows(problem, self._left(len(problem.y), True), True)
-        state = state._replace(rows=rows, matrix=WorkingMatrix(rows.n, rows.dtype), wide=True)
-        used = np.flatnonzero(state.beta)
-        state.f[:] = -problem.p
-        rows.add(used, state.beta[used], state.f)
+        f, used = -problem.p, np.flatnonzero(state.beta)
+        rows.add(used, state.beta[used], f)
+        matrix = WorkingMatrix(rows.n, rows.dtype)
+        state = state._replace(f=f, rows=rows, matrix=matrix, wide=True)
         return measured(problem, state)._replace(lowest=np.inf, waited=0)
 
     def _choose(self, problem: KernelProblem, state: KernelState) -> np.ndarray:
