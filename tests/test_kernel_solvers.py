@@ -1,5 +1,8 @@
 """Kernel solvers: one optimum, a certificate that proves it, whatever the memory and threads."""
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 from conftest import SEEDS, random_labels, random_matrix
@@ -7,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegasos.core.threads import use_threads
+from pegasos.estimators.pairs import share_of
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.kernel_certificate import best_offset, violation
 from pegasos.objective.kernel_points import points
 from pegasos.objective.kernel_problem import make_kernel_problem
 from pegasos.objective.kernels import Gaussian, Linear, Polynomial
 from pegasos.objective.losses import Hinge, Pinball, SquaredHinge
+from pegasos.solvers import kernel_cache, kernel_dual
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.kernel_cache import RowCache, empty_stock
 from pegasos.solvers.kernel_dual import KernelDual
@@ -89,6 +94,28 @@ def test_scores_of_a_solver_save_work_and_change_nothing(seed):
         rough = known + error * np.random.default_rng(seed).uniform(-1.0, 1.0, len(beta))
         seen = evaluate(problem, whole.alpha, rough)
         assert seen.certificate == pytest.approx(whole.certificate, rel=1e-9)
+
+
+@given(SEEDS, st.booleans())
+def test_scores_of_long_rows_are_not_trusted_as_those_of_short_ones(seed, free):
+    """Rounding grows with the length of a row: here all that are safely beyond the margin by the
+    solver's scores are long, and none of them is."""
+    rng = np.random.default_rng(seed)
+    y, short = np.tile([1.0, -1.0], 12), 10
+    X = rng.normal(size=(24, 4)) * 1e-2
+    beta = np.repeat(rng.uniform(50.0, 100.0, 12), 2) * y
+    beta[short:] = 0.0
+    w = X.T @ beta
+    aside = rng.normal(size=(24 - short, 4))
+    aside -= np.outer(aside @ w, w) / (w @ w)
+    along = np.outer(y[short:] * rng.uniform(0.2, 0.9, 24 - short), w) / (w @ w)
+    X[short:] = 1e3 * aside / np.linalg.norm(aside, axis=1)[:, None] + along
+    c = np.full(24, 100.0)
+    problem = make_kernel_problem(Linear(), points(Linear(), X), y, c, Hinge(), free)
+    whole = evaluate(problem, beta)
+    assert np.array_equal(whole.alpha, beta)
+    known = X @ w + 2e-3 * np.sqrt(problem.q) * y
+    assert evaluate(problem, beta, known).certificate == pytest.approx(whole.certificate, rel=1e-9)
 
 
 def test_the_offset_is_the_middle_where_the_losses_are_level():
@@ -248,3 +275,118 @@ def test_dual_value_never_falls(larger):
         value = dual_of(larger, state.beta)
         assert value >= last - 1e-6 * abs(value)
         last = value
+
+
+@given(SEEDS, st.booleans())
+def test_going_to_float64_forgets_what_float32_said(seed, free):
+    problem, solver = any_kernel_problem(seed, free=free), WorkingSet(share=1e-3)
+    state = solver.step(problem, solver.init(problem, 0))
+    assert not state.wide
+    state.f[:] += np.random.default_rng(seed).uniform(-1.0, 1.0, len(state.f))
+    state = solver.step(problem, state._replace(waited=2, dual=1e9, lowest=0.0))
+    assert state.wide and state.waited == 0
+    assert state.f == pytest.approx(matrix_of(problem) @ state.beta - problem.p, abs=1e-9)
+    assert state.dual == pytest.approx(dual_of(problem, state.beta), rel=1e-9)
+
+
+@pytest.mark.slow
+def test_features_of_very_different_size_do_not_stall():
+    X, y = pytest.importorskip("sklearn.datasets").load_breast_cancer(return_X_y=True)
+    y, c, kernel = np.where(y > 0, 1.0, -1.0), np.ones(len(y)), Linear()
+    problem = make_kernel_problem(kernel, points(kernel, X), y, c, Hinge(), True)
+    found = run(WorkingSet(share=1e-3), problem, Stop(tol=1e-3))
+    assert found.stop_reason == "gap"
+    assert found.state.iterations < 5_000_000
+
+
+def test_hot_loops_return_plain_tuples():
+    """Numba makes a NamedTuple by running Python, which a pending Ctrl-C turns into a crash."""
+    root = Path(make_kernel_problem.__code__.co_filename).parents[1]
+    loops = 0
+    for path in sorted([*root.glob("solvers/*.py"), *root.glob("objective/*.py")]):
+        for loop in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            marks = getattr(loop, "decorator_list", [])
+            if not any(isinstance(mark, ast.Name) and mark.id == "hot" for mark in marks):
+                continue
+            loops += 1
+            answers = [r.value for r in ast.walk(loop) if isinstance(r, ast.Return) and r.value]
+            for call in (c for a in answers for c in ast.walk(a) if isinstance(c, ast.Call)):
+                name = ast.unparse(call.func)
+                assert not name.endswith("_replace") and not name[0].isupper(), (path.name, name)
+    assert loops > 20
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3])
+def test_pairs_with_room_for_a_few_rows(rows):
+    problem = any_kernel_problem(5)
+    best = run(Smo(), problem, TIGHT).certificate
+    found = run(Smo(rows * 8 * len(problem.y)), problem, Stop(tol=1e-8, max_epochs=500))
+    assert found.certificate.relative_gap <= 1e-8
+    assert found.certificate.dual == pytest.approx(best.dual, rel=1e-7)
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-3])
+def test_a_start_where_nothing_is_violated(share):
+    """All of beta at its bounds: no working set is left."""
+    rng = np.random.default_rng(0)
+    X, y, kernel = rng.normal(size=(200, 3)), np.repeat([-1.0, 1.0], 100), Gaussian(1.0)
+    problem = make_kernel_problem(kernel, points(kernel, X), y, np.full(200, 1e-6), Hinge(), True)
+    stop = Stop(tol=-1.0, rules=(Optimality(1e-3),))
+    small = WorkingSet(floor=1e-3, share=share, **SMALL)
+    found = run(small, problem, stop, alpha=1e-6 * y)
+    assert found.stop_reason == "kkt"
+    assert found.best.alpha == pytest.approx(1e-6 * y)
+
+
+def test_a_buffer_may_come_back_while_another_is_taken():
+    """The garbage collector runs where it likes, in the thread that has the lock as well."""
+    with kernel_cache._lock:
+        again = kernel_cache._lock.acquire(blocking=False)
+        assert again
+        kernel_cache._lock.release()
+
+
+def test_an_epoch_in_slices_gives_the_same_bits(monkeypatch):
+    problem = any_kernel_problem(4, free=False)
+    stop = Stop(tol=1e-6, max_epochs=20_000)
+    whole = run(KernelDual(), problem, stop)
+    monkeypatch.setattr(kernel_dual, "_SLICE", 3 * len(problem.y))
+    sliced = run(KernelDual(), problem, stop)
+    assert np.array_equal(whole.best.w, sliced.best.w)
+    assert (sliced.state.epoch, sliced.state.iterations) == (
+        whole.state.epoch,
+        whole.state.iterations,
+    )
+    cut = run(KernelDual(), problem, Stop(max_seconds=0.0))
+    assert (cut.stop_reason, cut.state.epoch) == ("max_time", 0)
+    assert np.count_nonzero(cut.best.alpha) == 3
+
+
+@pytest.mark.parametrize("budget", [200_000, 1_000_000, 1 << 30])
+def test_going_to_float64_stays_within_the_budget(larger, budget):
+    empty_stock()
+    solver = WorkingSet(budget, share=1e-3, **SMALL)
+    before = solver.init(larger, 0)
+    taken = np.arange(0, 400, 4)
+    before.matrix.admit(before.rows, taken)
+    assert not before.wide and before.matrix.K.nbytes > 0
+    after = solver._widened(larger, before)
+    stock = sum(raw.size for raw in kernel_cache._stock)
+    old = before.rows.cache.rows.nbytes + before.matrix.K.nbytes
+    assert old + stock + after.rows.cache.rows.nbytes <= budget
+    before.rows.add(taken, np.ones(100), np.zeros(400))  # released, not broken
+
+
+def test_a_large_stock_is_not_kept_for_a_small_budget():
+    empty_stock()
+    del [RowCache(1000, 4_000_000, np.float32)][:]
+    assert sum(raw.size for raw in kernel_cache._stock) == 4_000_000
+    RowCache(10, 1000, np.float32)
+    assert sum(raw.size for raw in kernel_cache._stock) <= 1000
+
+
+def test_problems_share_memory_as_they_run():
+    assert share_of(100, 1) == 100
+    for threads, share in ((1, 100), (4, 25), (50, 10)):
+        with use_threads(threads):
+            assert share_of(100, 10) == share

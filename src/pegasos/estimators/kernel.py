@@ -66,7 +66,8 @@ class SVC(KernelMachine):
     multi_class : {"ovo", "ovr"}, default="ovo"
         A problem per pair of classes, or per class against the rest.
     n_threads : int, default=None
-        Threads; None means all cores. The result does not depend on it.
+        Threads; None means all cores. The result does not depend on it, unless problems of
+        several classes share a cache that is too small for them: then it is another one within tol.
     max_time : float, default=None
         Most seconds for the whole fit.
     warm_start : bool, default=False

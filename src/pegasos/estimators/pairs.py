@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.threads import available
+from pegasos.core.threads import allowed
 from pegasos.objective.kernel_points import Points, take
 from pegasos.objective.kernel_problem import make_kernel_problem
 from pegasos.solvers.auto import Choice
@@ -100,5 +100,5 @@ def one_vs_rest(label: np.ndarray, classes: np.ndarray) -> list[Part]:
 
 
 def share_of(budget: int, n_problems: int) -> int:
-    """The memory of one problem: several are solved at a time, whatever the number of threads."""
-    return budget if n_problems == 1 else budget // min(n_problems, max(2, available()))
+    """The memory of one problem: as many are solved at a time as threads are allowed."""
+    return budget // min(n_problems, allowed())

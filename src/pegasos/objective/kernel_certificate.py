@@ -1,8 +1,9 @@
 """The certificate of a kernel machine, in float64, with the offset that minimises P.
 
 A row with beta_i = 0 that is safely beyond the margin costs nothing, and its score need not be
-computed anew: a solver's own scores say who these are, and the error of those scores is measured
-on all others.
+computed anew: a solver's own scores say who these are. The error of those scores is measured on all
+others and grows with sqrt(K_ii), as rounding does; a row is safe if eight times that, and the way
+the offset moved, leave it beyond the margin.
 """
 
 from __future__ import annotations
@@ -73,15 +74,25 @@ def exact_scores(
         scores[others] = exact(others)
         return scores
     scores = np.array(known, dtype=np.float64)
-    b = best_offset(problem, scores) if problem.free else 0.0
-    far = (beta == 0.0) & (problem.y * (scores + b) > 1.0 + _BAND)
-    near = np.flatnonzero(~far & (beta == 0.0))
-    scores[used], scores[near] = own, exact(near)
-    error = float(np.abs(scores - known).max(initial=0.0))
-    moved = abs(best_offset(problem, scores) - b) if problem.free else 0.0
-    if not 8.0 * error + moved < _BAND:
-        scores[far] = exact(np.flatnonzero(far))
-    return scores
+    offset = best_offset if problem.free else _no_offset
+    b, length = offset(problem, scores), np.sqrt(np.abs(problem.q))
+    slack = problem.y * (scores + b) - 1.0
+    scores[used] = own
+    done = beta != 0.0
+    doubtful = ~done & ~(slack > _BAND)
+    while True:  # each pass computes rows anew, so it ends
+        rows = np.flatnonzero(doubtful)
+        scores[rows] = exact(rows)
+        done |= doubtful
+        errors = np.abs(scores - known)[done] / np.maximum(length[done], 1e-300)
+        moved = abs(offset(problem, scores) - b)
+        doubtful = ~done & ~(8.0 * errors.max(initial=0.0) * length + moved < slack)
+        if not doubtful.any():
+            return scores
+
+
+def _no_offset(problem: KernelProblem, scores: np.ndarray) -> float:
+    return 0.0
 
 
 def best_offset(problem: KernelProblem, scores: np.ndarray) -> float:

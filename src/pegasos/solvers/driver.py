@@ -192,10 +192,12 @@ class Driver:
         certificate = self._certify() if due else None
         rule = rule and held(self.stop.rules, self.state)  # an exact evaluation may refute it
         reason = self._solved()
-        if reason is None and self.state.exhausted:
+        if reason is None and rule is not None:
+            reason = rule
+        elif reason is None and self.state.exhausted:
             reason = "stalled"
-        elif reason is None and (rule is not None or self._scored_enough()):
-            reason = rule or Validation.reason
+        elif reason is None and self._scored_enough():
+            reason = Validation.reason
         elif reason is None and (out_of_time or out_of_epochs):
             reason = "max_time" if out_of_time else "max_iter"
         progress = self._progress(reason, certificate)

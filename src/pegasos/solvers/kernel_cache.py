@@ -16,7 +16,7 @@ import numpy as np
 from pegasos.core.jit import hot
 
 _stock: list[np.ndarray] = []
-_lock = threading.Lock()
+_lock = threading.RLock()  # the garbage collector may give back a buffer while one is taken
 
 
 class Buffer:
@@ -44,10 +44,10 @@ def _give_back(raw: np.ndarray) -> None:
         _stock.append(raw)
 
 
-def empty_stock() -> None:
-    """Free what is kept for later fits."""
+def empty_stock(most: int = 0) -> None:
+    """Free what is kept for later fits, but for buffers of no more than `most` bytes."""
     with _lock:
-        _stock.clear()
+        _stock[:] = [raw for raw in _stock if 0 < raw.size <= most]
 
 
 class RowCache:
@@ -58,12 +58,21 @@ class RowCache:
 
     def __init__(self, n: int, budget: int, dtype: Any):
         capacity = min(n, max(0, budget) // max(1, n * np.dtype(dtype).itemsize))
-        self._buffer = Buffer((capacity, n), dtype)
+        capacity = capacity if capacity >= 2 else 0  # a pair's second row must not evict its first
+        empty_stock(max(0, budget))  # a larger one would break it
+        self._buffer: Buffer | None = Buffer((capacity, n), dtype)
         self.rows = self._buffer.array
         self.slot = np.full(n, -1)
         self.owner = np.full(capacity, -1)
         self.used = np.zeros(capacity, dtype=np.int64)  # the round of the last use
         self.round = 0
+
+    def release(self) -> None:
+        """Hold nothing from now on: the memory goes back to the stock."""
+        self.slot[:] = -1
+        self.owner, self.used = self.owner[:0], self.used[:0]
+        self.rows = np.empty((0, len(self.slot)), self.rows.dtype)
+        self._buffer = None
 
     def held(self, index: np.ndarray) -> np.ndarray:
         """Which of the rows are here; they count as used now."""

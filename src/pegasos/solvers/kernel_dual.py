@@ -13,7 +13,7 @@ Steinwart, Hush, Scovel, JMLR 2011 (SVMs without offset); Hsieh et al., ICML 200
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,16 @@ from pegasos.core.rng import shuffle, stream
 from pegasos.objective.kernel_problem import KernelProblem
 from pegasos.solvers.kernel_state import KernelState, begun, gauged, refreshed
 from pegasos.solvers.smo import BIG, LANES
+
+_SLICE = 1 << 25  # kernel values used between two returns to the driver
+
+
+class Tour(NamedTuple):
+    """An epoch under way: rows in `order`, those before `place` are done, `moved` of them moved."""
+
+    order: np.ndarray
+    place: int
+    moved: int
 
 
 @dataclass(frozen=True)
@@ -36,17 +46,22 @@ class KernelDual:
         return begun(problem, alpha, self.budget)._replace(rng=stream(seed))
 
     def step(self, problem: KernelProblem, state: KernelState) -> KernelState:
-        """An epoch: every row once."""
+        """An epoch, every row once, or 0.1 s of it."""
+        order, s, moved = state.tour or (self._order(state), 0, 0)
+        limits = problem.q, problem.low, problem.high
+        for _ in range(max(1, _SLICE // len(order))):
+            s = next_to_move(order, s, state.beta, state.f, *limits)
+            if s == len(order):
+                return gauged(problem, state._replace(tour=None), moved)
+            i = order[s]
+            slide(state.beta, state.f, state.rows.row(i), limits, i)
+            moved, s = moved + 1, s + 1
+        return state._replace(tour=Tour(order, s, moved))
+
+    def _order(self, state: KernelState) -> np.ndarray:
         order = np.arange(len(state.f))
         shuffle(order, len(order), state.rng)
-        steps, s = 0, 0
-        while True:
-            s = next_to_move(order, s, state.beta, state.f, problem.q, problem.low, problem.high)
-            if s == len(order):
-                return gauged(problem, state, steps)
-            i = order[s]
-            slide(state.beta, state.f, state.rows.row(i), (problem.q, problem.low, problem.high), i)
-            steps, s = steps + 1, s + 1
+        return order
 
     def candidate(self, problem: KernelProblem, state: KernelState) -> tuple[np.ndarray, Any]:
         return state.beta, state.f + problem.p

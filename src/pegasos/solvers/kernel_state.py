@@ -13,6 +13,7 @@ from pegasos.objective.kernel_problem import KernelProblem
 from pegasos.solvers.kernel_rows import KernelRows
 
 _PATIENCE = 3  # rounds without a higher dual value
+_SINGLE = 1e-6  # of the dual value: a rise that rounding to float32 may feign
 
 
 class KernelState(NamedTuple):
@@ -20,7 +21,7 @@ class KernelState(NamedTuple):
     the greatest that can shrink; `dual` and `lowest`: the best value and violation, `waited`:
     rounds since one of them improved.
 
-    `matrix` and `rng` are of the working set.
+    `matrix` is of the working set, `tour` of coordinate descent, `rng` of both.
     """
 
     beta: np.ndarray
@@ -29,6 +30,7 @@ class KernelState(NamedTuple):
     wide: bool
     matrix: Any = None
     rng: Any = None
+    tour: Any = None
     bounds: tuple[float, float] = (0.0, 0.0)
     violation: float = np.inf
     dual: float = -np.inf
@@ -50,14 +52,14 @@ def begun(problem: KernelProblem, beta: Any, budget: int, wide: bool = True) -> 
         beta = feasible(problem, beta)
         used = np.flatnonzero(beta)
         rows.add(used, beta[used], f)
-    return _measured(problem, KernelState(beta, f, rows, wide))
+    return measured(problem, KernelState(beta, f, rows, wide))
 
 
 def gauged(problem: KernelProblem, state: KernelState, steps: int) -> KernelState:
     """The state after a round of `steps` steps."""
     before, lowest = state.dual, state.lowest
-    state = _measured(problem, state)
-    rose = state.dual > before + 1e-14 * abs(before)
+    state = measured(problem, state)
+    rose = state.dual > before + (1e-14 if state.wide else _SINGLE) * abs(before)
     waited = 0 if rose or state.violation < 0.9 * lowest else state.waited + 1
     return state._replace(
         dual=max(before, state.dual),
@@ -70,16 +72,21 @@ def gauged(problem: KernelProblem, state: KernelState, steps: int) -> KernelStat
 
 
 def refreshed(problem: KernelProblem, state: KernelState, seen: Evaluation) -> KernelState:
-    """The state with exact scores; what they show to be untrue is tried again."""
-    violation = state.violation
+    """The state with exact scores; what they show to be untrue is tried again.
+
+    Float32 whose dual value was off by as much as is left to gain has waited long enough.
+    """
+    violation, claimed = state.violation, state.dual
     state.f[:] = problem.y * seen.margins - seen.w[-1] - problem.p
     state.beta[:] = seen.alpha
-    state = _measured(problem, state)
+    state = measured(problem, state)
     reopened = state.violation > 2.0 * violation
-    return state._replace(exhausted=state.exhausted and not reopened)
+    lost = not state.wide and claimed - state.dual > 0.5 * state.estimate
+    waited = _PATIENCE if lost else state.waited
+    return state._replace(exhausted=state.exhausted and not reopened, waited=waited)
 
 
-def _measured(problem: KernelProblem, state: KernelState) -> KernelState:
+def measured(problem: KernelProblem, state: KernelState) -> KernelState:
     """The state with the gap, the objective and the violation by its f."""
     least, most = extremes(state.f, state.beta, problem.low, problem.high)
     b = -0.5 * (least + most) if problem.free else 0.0

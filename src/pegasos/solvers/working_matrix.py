@@ -25,9 +25,15 @@ class WorkingMatrix:
 
     def __init__(self, n: int, dtype: Any):
         self.dtype = dtype
-        self.members = np.empty(0, dtype=np.int64)
         self.position = np.full(n, -1)
-        self.K = np.empty((0, 0), dtype)
+        self.release()
+
+    def release(self) -> None:
+        """No members: the memory goes back to the stock."""
+        self.members = np.empty(0, dtype=np.int64)
+        self.position[:] = -1
+        self.K = np.empty((0, 0), self.dtype)
+        self._buffer: Buffer | None = None
 
     @property
     def extent(self) -> int:

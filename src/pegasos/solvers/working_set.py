@@ -27,7 +27,7 @@ from pegasos.objective.kernel_problem import KernelProblem
 from pegasos.solvers.kernel_cache import add_rows
 from pegasos.solvers.kernel_dual import coordinate_steps
 from pegasos.solvers.kernel_rows import KernelRows
-from pegasos.solvers.kernel_state import KernelState, begun, gauged, refreshed
+from pegasos.solvers.kernel_state import KernelState, begun, gauged, measured, refreshed
 from pegasos.solvers.smo import Board, board, pair_steps
 from pegasos.solvers.working_matrix import WorkingMatrix
 
@@ -72,6 +72,8 @@ class WorkingSet:
         if not state.wide and (state.violation < _NARROW or state.waited > 1):
             state = self._widened(problem, state)
         chosen = self._choose(problem, state)
+        if not chosen.size:  # nothing violates the optimality conditions
+            return gauged(problem, state, 0)
         state.matrix.admit(state.rows, chosen)
         small, members = self._board(problem, state)
         steps = self._solve(problem, state, small)
@@ -87,9 +89,15 @@ class WorkingSet:
         return gauged(problem, state, steps)
 
     def _widened(self, problem: KernelProblem, state: KernelState) -> KernelState:
-        n = len(problem.y)
-        rows = KernelRows(problem, self._left(n, True), True)
-        return state._replace(rows=rows, matrix=WorkingMatrix(n, rows.dtype), wide=True, waited=0)
+        """The state in float64: what float32 said of f, and so of the dual value, is forgotten."""
+        state.rows.cache.release()  # before as much is taken again
+        state.matrix.release()
+        rows = KernelRows(problem, self._left(len(problem.y), True), True)
+        f, used = -problem.p, np.flatnonzero(state.beta)
+        rows.add(used, state.beta[used], f)
+        matrix = WorkingMatrix(rows.n, rows.dtype)
+        state = state._replace(f=f, rows=rows, matrix=matrix, wide=True)
+        return measured(problem, state)._replace(lowest=np.inf, waited=0)
 
     def _choose(self, problem: KernelProblem, state: KernelState) -> np.ndarray:
         """The working set, in order."""
