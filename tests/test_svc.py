@@ -8,11 +8,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_val_score
 
 from pegasos import SVC, LinearSVC
 from pegasos.data.samples import load_sample
 from pegasos.estimators.kernel_checks import foretell
-from pegasos.kernels import Gaussian, Linear
+from pegasos.kernels import Gaussian, Linear, Precomputed
 from pegasos.losses import Hinge, Pinball
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -166,6 +167,18 @@ def test_precomputed_with_rows_of_no_weight(three):
     assert whole.decision_function(K) == pytest.approx(part.decision_function(X), abs=1e-4)
     with pytest.raises(ValueError, match="square"):
         SVC(kernel="precomputed").fit(X, y)
+
+
+def test_a_given_matrix_takes_part_in_the_algebra(three):
+    X, y = three
+    K = np.exp(-0.3 * squares(X))
+    named = SVC(kernel="precomputed", C=2.0, tol=1e-8).fit(K, y)
+    scaled = SVC(kernel=2 * Precomputed(), tol=1e-8).fit(K, y)
+    assert scaled.decision_function(K) == pytest.approx(named.decision_function(K), abs=1e-5)
+    folds = [cross_val_score(SVC(kernel=k), K, y, cv=3) for k in ("precomputed", Precomputed())]
+    assert np.array_equal(*folds)
+    with pytest.raises(ValueError, match="square"):
+        SVC(kernel=Precomputed() + 1).fit(X, y)
 
 
 @pytest.mark.parametrize("intercept", ["free", "penalised", "none"])

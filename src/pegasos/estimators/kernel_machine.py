@@ -22,8 +22,8 @@ from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef, wit
 from pegasos.estimators.one_vs_all import solve
 from pegasos.estimators.pairs import KernelTask, one_vs_one, one_vs_rest, share_of
 from pegasos.model.kernel import KernelModel, scores_of, votes
-from pegasos.objective.kernel_points import given_columns, points
-from pegasos.objective.kernels import Linear, Precomputed, kernel_of, resolved
+from pegasos.objective.kernel_points import given_columns, is_given, points
+from pegasos.objective.kernels import Linear, kernel_of, resolved
 from pegasos.objective.losses import Pinball
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
@@ -114,14 +114,15 @@ class KernelMachine(Classifier):
         given = self._kernel()
         data = super()._read(X, y, sample_weight)
         n = len(np.asarray(y))
-        if isinstance(given, Precomputed):
+        if is_given(given):
             if sp.issparse(data.X) or data.X.shape[1] != n:
                 raise ValueError(
                     "Precomputed matrix must be a square matrix. Input is a "
                     f"{n}x{data.X.shape[1]} {'sparse ' if sp.issparse(data.X) else ''}matrix: pass "
                     "the kernel values of all rows of X with all rows"
                 )
-            data = data._replace(X=data.X[:, data.kept])
+            if data.kept.size < n:
+                data = data._replace(X=data.X[:, data.kept])
         self.shape_fit_ = (n, self.n_features_in_)
         if sample_weight is not None:
             weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n)[data.kept]
@@ -140,17 +141,14 @@ class KernelMachine(Classifier):
         if task.kernel is not self.kernel_:  # K + 1: its constant is the offset
             found = [np.append(w[:-1], w[:-1].sum()) for w in found]
         layout = assembled(task.parts, found, data.label, self._pairs)
-        vectors = data.X[layout.support]
-        attributes = {
+        vectors = np.empty((0, 0)) if is_given(self.kernel_) else data.X[layout.support]
+        return {
             "support_": data.kept[layout.support].astype(np.int32),
             "support_vectors_": vectors,
             "n_support_": layout.counts.astype(np.int32),
             "dual_coef_": layout.dual_coef,
             "intercept_": layout.intercept,
         }
-        if isinstance(self.kernel_, Precomputed):
-            attributes["support_vectors_"] = np.empty((0, 0))
-        return attributes
 
     def _record(self, task: KernelTask, runs: list[Run], data: Data) -> None:
         self.__dict__.update(self._found([run.best.w for run in runs], task, data))
@@ -195,7 +193,7 @@ class KernelMachine(Classifier):
             return scores_of(self._kernel_model(), X)
 
     def _kernel_model(self) -> KernelModel:
-        if isinstance(self.kernel_, Precomputed):
+        if is_given(self.kernel_):
             support = given_columns(self.n_features_in_, self.support_)
         else:
             support = points(self.kernel_, self.support_vectors_)
@@ -233,5 +231,5 @@ class KernelMachine(Classifier):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise = is_given(self.kernel)
         return tags
