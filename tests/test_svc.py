@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,10 +11,20 @@ from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 
-from pegasos import SVC, LinearSVC
+from pegasos import SVC, KernelPegasosClassifier, LinearSVC
 from pegasos.data.samples import load_sample
-from pegasos.estimators.kernel_checks import foretell
-from pegasos.kernels import Gaussian, Linear, Precomputed
+from pegasos.estimators.kernel_checks import foretell, is_doubtful
+from pegasos.kernels import (
+    Exp,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+    kernel,
+    of_products,
+)
 from pegasos.losses import Hinge, Pinball
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -243,6 +254,34 @@ def test_a_function_that_is_no_kernel_is_survived(pima):
     with pytest.warns(UserWarning, match="is no kernel"):
         model = SVC(kernel="sigmoid", gamma=2.0, coef0=-1.0).fit(X, y)
     assert np.isfinite(model.decision_function(X)).all()
+
+
+@kernel
+class Opposite(NamedTuple):
+    """-x.z, no kernel"""
+
+
+@of_products.register(Opposite)
+def _(k, t, a, b):
+    return -t
+
+
+@pytest.mark.parametrize("learner", [SVC, KernelPegasosClassifier])
+@pytest.mark.parametrize("no_kernel", [Polynomial(2, 1.0, -5.0), Opposite()], ids=repr)
+def test_what_is_no_kernel_is_told(pima, learner, no_kernel):
+    X, y = pima[0][:40], pima[1][:40]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        learner(kernel=no_kernel, max_iter=2).fit(X, y)
+    assert [seen.filename for seen in told if "is no kernel" in str(seen.message)] == [__file__]
+
+
+def test_only_what_is_known_is_not_doubted():
+    sure = Linear() * Gaussian(1.0) + Exp(2 * Polynomial(3, 1.0, 1.0)) * Laplacian(1.0) + 1
+    assert not is_doubtful(sure)
+    for doubted in (Polynomial(3, 1.0, -1.0), Opposite(), Precomputed(), Sigmoid(1.0)):
+        assert is_doubtful(doubted) and is_doubtful(sure + 2 * doubted)
+        assert is_doubtful(Exp(doubted)) and is_doubtful(doubted * sure + 1)
 
 
 def test_memory_and_threads_do_not_matter(pima):

@@ -7,8 +7,19 @@ import warnings
 from typing import Any
 
 from pegasos.core.threads import allowed
-from pegasos.objective.kernel_check import check_kernel
-from pegasos.objective.kernels import Function, Precomputed, Sigmoid, parts
+from pegasos.objective.kernel_check import check_points
+from pegasos.objective.kernel_points import Points
+from pegasos.objective.kernels import (
+    Exp,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Product,
+    Scaled,
+    Shifted,
+    Sum,
+)
 
 _SAMPLE = 200  # rows on which a doubtful kernel is tried
 _LONG = 300.0  # seconds that are told of
@@ -19,24 +30,33 @@ WAYS = (
 
 
 def is_doubtful(kernel: Any) -> bool:
-    """Whether it may be no kernel, by what it is made of."""
-    return isinstance(kernel, Sigmoid | Precomputed | Function) or any(
-        is_doubtful(part) for part in parts(kernel)
-    )
+    """Whether it may be no kernel: all are but those that are known to be, by what they are."""
+    match kernel:
+        case Linear() | Gaussian() | Laplacian():
+            return False
+        case Polynomial(coef0=number):
+            return number < 0.0
+        case Sum(left, right) | Product(left, right):
+            return is_doubtful(left) or is_doubtful(right)
+        case Scaled(number, inner) | Shifted(inner, number):
+            return number < 0.0 or is_doubtful(inner)
+        case Exp(inner):
+            return is_doubtful(inner)
+    return True
 
 
-def warn_unless_kernel(kernel: Any, X: Any) -> bool:
+def warn_unless_kernel(kernel: Any, points: Points, stacklevel: int) -> bool:
     """Whether K is positive semidefinite as far as a sample tells; if not, a warning says so."""
     if not is_doubtful(kernel):
         return True
-    found = check_kernel(kernel, X, sample=_SAMPLE)
+    found = check_points(kernel, points, _SAMPLE)
     if not found.is_kernel:
         warnings.warn(
             f"{kernel!r} is no kernel on these rows (smallest eigenvalue {found.smallest:.2g}, "
             f"largest {found.largest:.2g}): the answer is a stationary point and its certificate "
             "proves nothing. See pegasos.kernels.check_kernel.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
     return found.is_kernel
 

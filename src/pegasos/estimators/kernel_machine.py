@@ -84,12 +84,13 @@ class KernelMachine(Classifier):
         largest = max(part.rows.size for part in parts)
         foretell(largest, data.X.shape[1], budget, stop.max_seconds)
         solver, choice = self._solver(reading, share_of(budget, len(parts)))
-        if not warn_unless_kernel(self.kernel_, data.X) and not stop.rules:
-            stop = replace(stop, rules=(Optimality(1e-3),))  # its gap may mean nothing
         kernel = self.kernel_ + 1.0 if reading == "penalised" else self.kernel_
+        train = points(kernel, data.X)
+        if not warn_unless_kernel(self.kernel_, train, stacklevel=5) and not stop.rules:
+            stop = replace(stop, rules=(Optimality(1e-3),))  # its gap may mean nothing
         return KernelTask(
             kernel=kernel,
-            points=points(kernel, data.X),
+            points=train,
             c=data.c,
             parts=parts,
             starts=self._warm_starts(parts),

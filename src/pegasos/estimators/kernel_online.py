@@ -16,6 +16,7 @@ from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
+from pegasos.estimators.kernel_checks import warn_unless_kernel
 from pegasos.estimators.kernel_learners import Counting, Learner, Projecting, learner_of
 from pegasos.estimators.online import STREAM_LAM, PegasosClassifier
 from pegasos.model.linear import chosen
@@ -337,6 +338,7 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         if len(used) * n_points(train) > MOST_VALUES:
             self.certificate_ = None
             return
+        warn_unless_kernel(learner.kernel, train, stacklevel=4)
         found = certify(learner.kernel, train, signs, c, coef, learner.rule.constant)
         self.certificate_ = found[0] if len(found) == 1 else found
 

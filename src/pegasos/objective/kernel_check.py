@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.objective.kernel_blocks import precise
-from pegasos.objective.kernel_points import n_points, points, take
+from pegasos.objective.kernel_points import Points, n_points, points, take
 from pegasos.objective.kernels import kernel_of, resolved
 
 _ROUNDING = 1e-10  # of the largest value: what products of float64 numbers leave
@@ -74,7 +74,11 @@ def check_kernel(k: Any, X: Any, sample: int = 500, random_state: Any = 0) -> Ke
     False
     """
     k = resolved(kernel_of(k), X)
-    all_points = points(k, X)
+    return check_points(k, points(k, X), sample, random_state)
+
+
+def check_points(k: Any, all_points: Points, sample: int, random_state: Any = 0) -> KernelCheck:
+    """The same of points that are made ready for k."""
     n = n_points(all_points)
     if n == 0 or sample < 1:
         raise ValueError("check_kernel needs at least one point and sample >= 1")
