@@ -290,7 +290,7 @@ def test_names_and_what_is_refused():
     for wrong, message in (
         (Gaussian(0.0), "gamma must be finite and > 0"),
         (Gaussian("best"), "gamma must be 'scale'"),
-        (Polynomial(0), "degree must be an integer from 1"),
+        (Polynomial(-1), "degree must be an integer from 0"),
         (Polynomial(2, 1.0, math.nan), "coef0 must be finite"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -327,7 +327,7 @@ def test_functions_are_accurate(dtype):
     x = x.astype(dtype)
     exact = x.astype(np.longdouble)
     out = np.empty((3, x.size), dtype)
-    for degree in (1, 2, 3, 7, MAX_POWER):
+    for degree in (0, 1, 2, 3, 7, MAX_POWER):
         small = (x / dtype(high)).astype(dtype)
         _all_of(small, out, degree)
         assert np.allclose(out[2], small.astype(np.longdouble) ** degree, rtol=20 * tolerance)

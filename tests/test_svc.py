@@ -123,6 +123,29 @@ def test_one_against_the_rest(three):
     assert np.array_equal(model.predict(X), chosen)
 
 
+def test_a_fitted_model_is_what_was_fitted(three):
+    X, y = three
+    for fitted, later in (("ovo", "ovr"), ("ovr", "ovo")):
+        model = SVC(multi_class=fitted, kernel="linear").fit(X, y)
+        before = model.predict(X), model.decision_function(X), model.coef_
+        model.set_params(multi_class=later)
+        after = model.predict(X), model.decision_function(X), model.coef_
+        assert all(map(np.array_equal, before, after))
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"ash": 3.0}])
+def test_class_weights_are_kept(three, class_weight):
+    X, y = three
+    models = [kind(class_weight=class_weight).fit(X, y) for kind in (SVC, svm.SVC)]
+    assert models[0].class_weight_ == pytest.approx(models[1].class_weight_)
+
+
+def test_degree_0_is_a_constant(three):
+    X, y = three
+    models = [kind(kernel="poly", degree=0).fit(X, y) for kind in (SVC, svm.SVC)]
+    assert np.array_equal(*(model.predict(X) for model in models))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["working_set", "smo"])
 def test_weights_are_copies(pima, solver):

@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _ovr_decision_function
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pegasos.core.threads import use_threads
 from pegasos.data.check import small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.classifier import Classifier, Data
+from pegasos.estimators.classifier import Classifier, Data, class_weights
 from pegasos.estimators.kernel_checks import foretell, warn_unless_kernel
 from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef, with_scale
 from pegasos.estimators.one_vs_all import solve
@@ -131,17 +131,24 @@ class KernelMachine(Classifier):
         self.kernel_ = resolved(given, data.X)
         return data
 
+    def _row_costs(self, X, y, label, sample_weight) -> np.ndarray:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weight)
+        return super()._row_costs(X, y, label, sample_weight)
+
     # Results to attributes
 
     @property
     def _pairs(self) -> bool:
-        return self.multi_class == "ovo" and len(self.classes_) > 2
+        """Whether the fit was one-vs-one: then the coefficients have a row less than classes."""
+        return len(self.classes_) > 2 and len(self.dual_coef_) < len(self.classes_)
 
     def _found(self, found: list[np.ndarray], task: KernelTask, data: Data) -> dict[str, Any]:
         """The attributes of a model from (beta, b) per problem."""
         if task.kernel is not self.kernel_:  # K + 1: its constant is the offset
             found = [np.append(w[:-1], w[:-1].sum()) for w in found]
-        layout = assembled(task.parts, found, data.label, self._pairs)
+        pairs = task.parts[0].rows.size < len(data.label)
+        layout = assembled(task.parts, found, data.label, pairs)
         vectors = np.empty((0, 0)) if is_given(self.kernel_) else data.X[layout.support]
         return {
             "support_": data.kept[layout.support].astype(np.int32),

@@ -302,8 +302,8 @@ def resolved(k: Any, X: Any, weight: np.ndarray | None = None) -> Any:
     def change(name: str, value: Any) -> Any:
         if name == "gamma":
             return gamma_of(value, X, weight)
-        if name == "degree" and value not in range(1, MAX_POWER + 1):
-            raise ValueError(f"degree must be an integer from 1 to {MAX_POWER}, got {value!r}")
+        if name == "degree" and value not in range(MAX_POWER + 1):
+            raise ValueError(f"degree must be an integer from 0 to {MAX_POWER}, got {value!r}")
         if name == "coef0" and not math.isfinite(value):
             raise ValueError(f"coef0 must be finite, got {value!r}")
         return {"degree": int, "coef0": float}.get(name, lambda given: given)(value)
