@@ -26,6 +26,7 @@ from pegasos.kernels import (
     of_products,
 )
 from pegasos.losses import Hinge, Pinball
+from pegasos.objective.kernel_points import points
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -263,13 +264,29 @@ def test_limits_are_told(pima):
         model = SVC(tol=1e-12, max_iter=1).fit(X, y)
     assert (model.stop_reason_, model.fit_status_) == ("max_iter", 1)
     assert model.certificate_.relative_gap < 1.0
-    with pytest.raises(ValueError, match="10000000 rows"):
-        foretell(10_000_000, 10, 10**9, limit=60.0)
-    with pytest.warns(UserWarning, match="may take"):
-        foretell(600_000, 10, 10**9, limit=np.inf)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        foretell(20_000, 100, 10**9, limit=60.0)
+
+
+def test_a_long_fit_is_foretold():
+    n = 60_000
+    narrow, wide = sp.eye_array(n, 10, format="csr"), sp.eye_array(n, 10**6, format="csr")
+    for rows, kernel in ((narrow, Linear()), (wide, Linear()), (np.ones((n, 1)), Gaussian(1.0))):
+        train = points(kernel, rows)
+        with pytest.warns(UserWarning, match="60000 rows may take"):
+            foretell([10 * n], train, 10**9, np.inf)
+        with pytest.warns(UserWarning, match="max_time: 2 s"):
+            foretell([n], train, 10**9, 2.0)
+        with pytest.warns(UserWarning, match="may take"):  # many that are short are long
+            foretell([n // 10] * 10_000, train, 10**9, np.inf)
+        foretell([n], train, 10**11, 60.0)
+
+
+@pytest.mark.parametrize("precomputed", [False, True])
+def test_columns_without_entries_take_no_time(precomputed):
+    rng = np.random.default_rng(0)
+    X = sp.csr_array((rng.random(400), (np.repeat(np.arange(200), 2), rng.integers(0, 10**7, 400))))
+    X = (X @ X.T).toarray() if precomputed else X
+    kernel = "precomputed" if precomputed else "linear"
+    SVC(kernel=kernel, max_time=5.0).fit(X, np.arange(200) % 2)
 
 
 def test_a_function_that_is_no_kernel_is_survived(pima):

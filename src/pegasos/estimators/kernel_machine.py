@@ -17,7 +17,7 @@ from pegasos.data.check import small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.classifier import Classifier, Data, class_weights
-from pegasos.estimators.kernel_checks import foretell, warn_unless_kernel
+from pegasos.estimators.kernel_checks import foretell, refuse_beyond_memory, warn_unless_kernel
 from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef, with_scale
 from pegasos.estimators.one_vs_all import solve
 from pegasos.estimators.pairs import KernelTask, one_vs_one, one_vs_rest, share_of
@@ -81,11 +81,12 @@ class KernelMachine(Classifier):
         pairs = several == "ovo" and len(self.classes_) > 2
         parts = (one_vs_one if pairs else one_vs_rest)(data.label, self.classes_)
         budget = int(1e6 * par.positive("cache_size", self.cache_size))
-        largest = max(part.rows.size for part in parts)
-        foretell(largest, data.X.shape[1], budget, stop.max_seconds)
-        solver, choice = self._solver(reading, share_of(budget, len(parts)))
+        refuse_beyond_memory(budget)
+        share = share_of(budget, len(parts))
+        solver, choice = self._solver(reading, share)
         kernel = self.kernel_ + 1.0 if reading == "penalised" else self.kernel_
         train = points(kernel, data.X)
+        foretell([part.rows.size for part in parts], train, share, stop.max_seconds)
         if not warn_unless_kernel(self.kernel_, train, stacklevel=5) and not stop.rules:
             stop = replace(stop, rules=(Optimality(1e-3),))  # its gap may mean nothing
         return KernelTask(
