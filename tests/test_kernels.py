@@ -228,6 +228,20 @@ def test_a_check_sees_asymmetry_and_draws_a_sample():
         check_kernel(exp(Linear()), 100.0 * X)
 
 
+def test_rounding_to_float32_refutes_nothing():
+    X = np.random.default_rng(0).normal(size=(150, 3)).astype(np.float32)
+    K = X @ X.T  # of rank 3: all other eigenvalues are rounding
+    for given in (K, K.astype(np.float64)):
+        assert check_kernel(Precomputed(), given).is_kernel
+        assert check_kernel(0.3 * Precomputed(), K).is_kernel
+    assert check_kernel(lambda A, B: (A @ B.T).astype(np.float32), X).is_kernel
+    off = K - np.float32(1e-3 * np.trace(K)) * np.eye(len(K), dtype=np.float32)
+    assert not check_kernel(Precomputed(), off).is_kernel
+    exact = X.astype(np.float64)
+    exact = exact @ exact.T - 1e-7 * np.trace(K) * np.eye(len(K))
+    assert not check_kernel(Precomputed(), exact).is_kernel  # float64 has no such excuse
+
+
 @pytest.mark.parametrize("storage", ["array", "csr"])
 def test_functions_of_rows_and_of_two_points(storage):
     X = stored(random_matrix(np.random.default_rng(1), 9, 4), storage)
