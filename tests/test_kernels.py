@@ -231,9 +231,9 @@ def test_a_check_sees_asymmetry_and_draws_a_sample():
 def test_rounding_to_float32_refutes_nothing():
     X = np.random.default_rng(0).normal(size=(150, 3)).astype(np.float32)
     K = X @ X.T  # of rank 3: all other eigenvalues are rounding
-    for given in (K, K.astype(np.float64)):
-        assert check_kernel(Precomputed(), given).is_kernel
-        assert check_kernel(0.3 * Precomputed(), K).is_kernel
+    for matrix in (K, K.astype(np.float64)):
+        assert check_kernel(Precomputed(), matrix).is_kernel
+    assert check_kernel(0.3 * Precomputed(), K).is_kernel
     assert check_kernel(lambda A, B: (A @ B.T).astype(np.float32), X).is_kernel
     off = K - np.float32(1e-3 * np.trace(K)) * np.eye(len(K), dtype=np.float32)
     assert not check_kernel(Precomputed(), off).is_kernel

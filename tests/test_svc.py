@@ -269,8 +269,8 @@ def test_limits_are_told(pima):
 def test_a_long_fit_is_foretold():
     n = 60_000
     narrow, wide = sp.eye_array(n, 10, format="csr"), sp.eye_array(n, 10**6, format="csr")
-    for rows, kernel in ((narrow, Linear()), (wide, Linear()), (np.ones((n, 1)), Gaussian(1.0))):
-        train = points(kernel, rows)
+    for rows, of in ((narrow, Linear()), (wide, Linear()), (np.ones((n, 1)), Gaussian(1.0))):
+        train = points(of, rows)
         with pytest.warns(UserWarning, match="60000 rows may take"):
             foretell([10 * n], train, 10**9, np.inf)
         with pytest.warns(UserWarning, match="max_time: 2 s"):

@@ -18,7 +18,7 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.classifier import Classifier, Data, class_weights
 from pegasos.estimators.kernel_checks import foretell, refuse_beyond_memory, warn_unless_kernel
-from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef, with_scale
+from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef
 from pegasos.estimators.one_vs_all import solve
 from pegasos.estimators.pairs import KernelTask, one_vs_one, one_vs_rest, share_of
 from pegasos.model.kernel import KernelModel, scores_of, votes
@@ -126,10 +126,10 @@ class KernelMachine(Classifier):
             if data.kept.size < n:
                 data = data._replace(X=data.X[:, data.kept])
         self.shape_fit_ = (n, self.n_features_in_)
+        weight = None
         if sample_weight is not None:
             weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n)[data.kept]
-            given = with_scale(given, data.X, weight)
-        self.kernel_ = resolved(given, data.X)
+        self.kernel_ = resolved(given, data.X, weight)
         return data
 
     def _row_costs(self, X, y, label, sample_weight) -> np.ndarray:

@@ -103,6 +103,8 @@ def _rounding(k: Any, some: Points, K: np.ndarray) -> float:
     """What rounding may do to eigenvalues, as a share of the largest: n eps if values came in
     float32, by their type or since all of them are such numbers (and no whole ones)."""
     in_float32 = values_dtype(some.rows) == np.float32 and not by_products(k)
-    if in_float32 or (np.array_equal(K, K.astype(np.float32)) and not np.array_equal(K, np.rint(K))):
+    if in_float32 or (
+        np.array_equal(K, K.astype(np.float32)) and not np.array_equal(K, np.rint(K))
+    ):
         return len(K) * float(np.finfo(np.float32).eps)
     return _ROUNDING

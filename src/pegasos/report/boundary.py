@@ -43,7 +43,7 @@ class DecisionDisplay:
 
     @classmethod
     def from_estimator(cls, model, X, y, *, ax=None, grid=300, margin=0.08, **options):
-        """Ask a fitted classifier of two features for predictions and decision values, and draw them.
+        """Ask a fitted classifier of two features what it predicts and decides by, and draw it.
 
         Parameters
         ----------
