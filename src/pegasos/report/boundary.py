@@ -20,7 +20,7 @@ class DecisionDisplay:
 
     Parameters
     ----------
-    axis0, axis1 : arrays
+    axes : two arrays, axis0 and axis1
         The grid.
     scores : array of shape (len(axis1), len(axis0)), or with a third axis for several classes
         Of two classes f(x); of several f_k(x), or others from which predictions come.
@@ -37,8 +37,8 @@ class DecisionDisplay:
     ax_, figure_ : after `plot`
     """
 
-    def __init__(self, axis0, axis1, scores, *, X, y, classes, regions, vectors=None):
-        self.axis0, self.axis1, self.scores, self.regions = axis0, axis1, scores, regions
+    def __init__(self, axes, scores, *, X, y, classes, regions, vectors=None):
+        (self.axis0, self.axis1), self.scores, self.regions = axes, scores, regions
         self.X, self.y, self.classes, self.vectors = X, y, classes, vectors
 
     @classmethod
@@ -75,8 +75,7 @@ class DecisionDisplay:
             asked = asked.astype(X.dtype)
         scores = np.asarray(model.decision_function(asked))
         display = cls(
-            axis0,
-            axis1,
+            (axis0, axis1),
             scores.reshape(grid, grid, *scores.shape[1:]),
             X=X,
             y=np.asarray(y),
