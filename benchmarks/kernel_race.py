@@ -31,6 +31,10 @@ ENTRANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "intelex": ("intelex", ("scikit-learn-intelex==2026.2.0", *_SKLEARN)),
 }
 RIVALS = ("libsvm", "intelex")
+KEPT = (
+    "Ratios are of times in the table. A rival's rows are kept from the run that made them, so "
+    "they may come from another run than ours."
+)
 SLOW = 8.0  # seconds after which a fit is not repeated
 
 
@@ -118,7 +122,7 @@ def _asked(task: Task, folder: str, who: str, out: str) -> dict[str, Any]:
 
 def _summary(rows: list[dict]) -> list[str]:
     by = {(row["set"], row["who"]): row for row in rows}
-    text = []
+    text: list[str] = []
     for rival in RIVALS:
         for kind in ("cold", "warm"):
             pairs = [
@@ -133,7 +137,7 @@ def _summary(rows: list[dict]) -> list[str]:
                     f"{rival} / pegasos, {kind}: {mean:.1f} in geometric mean over {len(pairs)} "
                     f"sets, least {worst[1]:.1f} ({worst[0]})."
                 )
-    return text or ["No rival yet."]
+    return [*text, KEPT] if text else ["No rival yet."]
 
 
 def _short(rows: list[dict]) -> list[dict]:

@@ -9,6 +9,7 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
+import pegasos
 from pegasos import KernelPegasosClassifier, LinearSVC
 from pegasos.report.boundary import DecisionDisplay
 from pegasos.report.figures import new_figure
@@ -70,6 +71,27 @@ def test_several_classes_and_other_models(tmp_path):
     assert plain.vectors is None
     plain.figure_.savefig(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("kind", [SVC, pegasos.SVC])
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_pairs_are_not_taken_for_classes(kind, n_classes):
+    X, y = make_blobs(80, centers=n_classes, random_state=0)
+    model = kind(decision_function_shape="ovo").fit(X, y)
+    display = DecisionDisplay.from_estimator(model, X, y, grid=30)
+    where = np.stack(np.meshgrid(display.axis0, display.axis1), axis=-1).reshape(-1, 2)
+    shown = np.asarray(drawn(display, QuadMesh)[0].get_array()).ravel()
+    assert np.array_equal(shown, model.predict(where))
+    assert len(drawn(display, ContourSet)) == n_classes
+
+
+def test_the_grid_of_integers_is_finer_than_they_are():
+    X, y = make_blobs(60, centers=2, random_state=0)
+    X = np.rint(X).astype(int)
+    model = LinearSVC(loss="hinge").fit(X, y)
+    display = DecisionDisplay.from_estimator(model, X, y, grid=30)
+    where = np.stack(np.meshgrid(display.axis0, display.axis1), axis=-1).reshape(-1, 2)
+    assert np.allclose(display.scores.ravel(), model.decision_function(where))
 
 
 def test_what_is_refused(moons):

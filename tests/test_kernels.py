@@ -29,6 +29,7 @@ from pegasos.kernels import (
 )
 from pegasos.objective import kernel_blocks, kernel_points
 from pegasos.objective.kernel_blocks import block, diagonal, precise
+from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernel_points import (
     in_precision_of,
     n_points,
@@ -36,7 +37,7 @@ from pegasos.objective.kernel_points import (
     take,
     without_matrix,
 )
-from pegasos.objective.kernels import in_precision, kernel_of, parts, resolved
+from pegasos.objective.kernels import in_precision, parts, resolved
 
 TRUE = {  # kernels, and their definition
     Linear(): lambda x, z: x @ z,
@@ -228,6 +229,20 @@ def test_a_check_sees_asymmetry_and_draws_a_sample():
         check_kernel(exp(Linear()), 100.0 * X)
 
 
+def test_rounding_to_float32_refutes_nothing():
+    X = np.random.default_rng(0).normal(size=(150, 3)).astype(np.float32)
+    K = X @ X.T  # of rank 3: all other eigenvalues are rounding
+    for matrix in (K, K.astype(np.float64)):
+        assert check_kernel(Precomputed(), matrix).is_kernel
+    assert check_kernel(0.3 * Precomputed(), K).is_kernel
+    assert check_kernel(lambda A, B: (A @ B.T).astype(np.float32), X).is_kernel
+    off = K - np.float32(1e-3 * np.trace(K)) * np.eye(len(K), dtype=np.float32)
+    assert not check_kernel(Precomputed(), off).is_kernel
+    exact = X.astype(np.float64)
+    exact = exact @ exact.T - 1e-7 * np.trace(K) * np.eye(len(K))
+    assert not check_kernel(Precomputed(), exact).is_kernel  # float64 has no such excuse
+
+
 @pytest.mark.parametrize("storage", ["array", "csr"])
 def test_functions_of_rows_and_of_two_points(storage):
     X = stored(random_matrix(np.random.default_rng(1), 9, 4), storage)
@@ -290,7 +305,7 @@ def test_names_and_what_is_refused():
     for wrong, message in (
         (Gaussian(0.0), "gamma must be finite and > 0"),
         (Gaussian("best"), "gamma must be 'scale'"),
-        (Polynomial(0), "degree must be an integer from 1"),
+        (Polynomial(-1), "degree must be an integer from 0"),
         (Polynomial(2, 1.0, math.nan), "coef0 must be finite"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -327,7 +342,7 @@ def test_functions_are_accurate(dtype):
     x = x.astype(dtype)
     exact = x.astype(np.longdouble)
     out = np.empty((3, x.size), dtype)
-    for degree in (1, 2, 3, 7, MAX_POWER):
+    for degree in (0, 1, 2, 3, 7, MAX_POWER):
         small = (x / dtype(high)).astype(dtype)
         _all_of(small, out, degree)
         assert np.allclose(out[2], small.astype(np.longdouble) ** degree, rtol=20 * tolerance)

@@ -113,7 +113,7 @@ def test_what_cannot_be_saved_is_refused_and_the_old_file_kept(tmp_path):
 
     path = tmp_path / "a"
     path.write_text("old")
-    with pytest.raises(TypeError, match="cannot be saved as a model file; expected LinearSVC"):
+    with pytest.raises(TypeError, match="cannot be saved; expected LinearSVC"):
         save_model(Other(), path)
     with pytest.raises(NotFittedError):
         save_model(LinearSVC(), path)

@@ -2,18 +2,31 @@
 
 import pickle
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_val_score
 
-from pegasos import SVC, LinearSVC
+from pegasos import SVC, KernelPegasosClassifier, LinearSVC
 from pegasos.data.samples import load_sample
-from pegasos.estimators.kernel_checks import foretell
-from pegasos.kernels import Gaussian, Linear
+from pegasos.estimators.kernel_checks import foretell, is_doubtful
+from pegasos.kernels import (
+    Exp,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+    kernel,
+    of_products,
+)
 from pegasos.losses import Hinge, Pinball
+from pegasos.objective.kernel_points import points
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -111,6 +124,29 @@ def test_one_against_the_rest(three):
     assert np.array_equal(model.predict(X), chosen)
 
 
+def test_a_fitted_model_is_what_was_fitted(three):
+    X, y = three
+    for fitted, later in (("ovo", "ovr"), ("ovr", "ovo")):
+        model = SVC(multi_class=fitted, kernel="linear").fit(X, y)
+        before = model.predict(X), model.decision_function(X), model.coef_
+        model.set_params(multi_class=later)
+        after = model.predict(X), model.decision_function(X), model.coef_
+        assert all(map(np.array_equal, before, after))
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"ash": 3.0}])
+def test_class_weights_are_kept(three, class_weight):
+    X, y = three
+    models = [kind(class_weight=class_weight).fit(X, y) for kind in (SVC, svm.SVC)]
+    assert models[0].class_weight_ == pytest.approx(models[1].class_weight_)
+
+
+def test_degree_0_is_a_constant(three):
+    X, y = three
+    models = [kind(kernel="poly", degree=0).fit(X, y) for kind in (SVC, svm.SVC)]
+    assert np.array_equal(*(model.predict(X) for model in models))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["working_set", "smo"])
 def test_weights_are_copies(pima, solver):
@@ -168,6 +204,18 @@ def test_precomputed_with_rows_of_no_weight(three):
         SVC(kernel="precomputed").fit(X, y)
 
 
+def test_a_given_matrix_takes_part_in_the_algebra(three):
+    X, y = three
+    K = np.exp(-0.3 * squares(X))
+    named = SVC(kernel="precomputed", C=2.0, tol=1e-8).fit(K, y)
+    scaled = SVC(kernel=2 * Precomputed(), tol=1e-8).fit(K, y)
+    assert scaled.decision_function(K) == pytest.approx(named.decision_function(K), abs=1e-5)
+    folds = [cross_val_score(SVC(kernel=k), K, y, cv=3) for k in ("precomputed", Precomputed())]
+    assert np.array_equal(*folds)
+    with pytest.raises(ValueError, match="square"):
+        SVC(kernel=Precomputed() + 1).fit(X, y)
+
+
 @pytest.mark.parametrize("intercept", ["free", "penalised", "none"])
 def test_linear_kernel_is_the_linear_machine(pima, intercept):
     X, y = pima[0][:80], pima[1][:80]
@@ -216,13 +264,26 @@ def test_limits_are_told(pima):
         model = SVC(tol=1e-12, max_iter=1).fit(X, y)
     assert (model.stop_reason_, model.fit_status_) == ("max_iter", 1)
     assert model.certificate_.relative_gap < 1.0
-    with pytest.raises(ValueError, match="10000000 rows"):
-        foretell(10_000_000, 10, 10**9, limit=60.0)
-    with pytest.warns(UserWarning, match="may take"):
-        foretell(600_000, 10, 10**9, limit=np.inf)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        foretell(20_000, 100, 10**9, limit=60.0)
+
+
+def test_a_long_fit_is_foretold():
+    n = 60_000
+    narrow, wide = sp.eye_array(n, 10, format="csr"), sp.eye_array(n, 10**6, format="csr")
+    for rows, of in ((narrow, Linear()), (wide, Linear()), (np.ones((n, 1)), Gaussian(1.0))):
+        train = points(of, rows)
+        with pytest.warns(UserWarning, match="60000 rows may take"):
+            foretell([10 * n], train, 10**9, np.inf)
+        with pytest.warns(UserWarning, match="max_time: 2 s"):
+            foretell([n], train, 10**9, 2.0)
+        with pytest.warns(UserWarning, match="may take"):  # many that are short are long
+            foretell([n // 10] * 10_000, train, 10**9, np.inf)
+        foretell([n], train, 10**11, 60.0)
+
+
+def test_columns_without_entries_take_no_time():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array((rng.random(400), (np.repeat(np.arange(200), 2), rng.integers(0, 10**7, 400))))
+    SVC(kernel="linear", max_time=5.0).fit(X, np.arange(200) % 2)
 
 
 def test_a_function_that_is_no_kernel_is_survived(pima):
@@ -230,6 +291,34 @@ def test_a_function_that_is_no_kernel_is_survived(pima):
     with pytest.warns(UserWarning, match="is no kernel"):
         model = SVC(kernel="sigmoid", gamma=2.0, coef0=-1.0).fit(X, y)
     assert np.isfinite(model.decision_function(X)).all()
+
+
+@kernel
+class Opposite(NamedTuple):
+    """-x.z, no kernel"""
+
+
+@of_products.register(Opposite)
+def _(k, t, a, b):
+    return -t
+
+
+@pytest.mark.parametrize("learner", [SVC, KernelPegasosClassifier])
+@pytest.mark.parametrize("no_kernel", [Polynomial(2, 1.0, -5.0), Opposite()], ids=repr)
+def test_what_is_no_kernel_is_told(pima, learner, no_kernel):
+    X, y = pima[0][:40], pima[1][:40]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        learner(kernel=no_kernel, max_iter=2).fit(X, y)
+    assert [seen.filename for seen in told if "is no kernel" in str(seen.message)] == [__file__]
+
+
+def test_only_what_is_known_is_not_doubted():
+    sure = Linear() * Gaussian(1.0) + Exp(2 * Polynomial(3, 1.0, 1.0)) * Laplacian(1.0) + 1
+    assert not is_doubtful(sure)
+    for doubted in (Polynomial(3, 1.0, -1.0), Opposite(), Precomputed(), Sigmoid(1.0)):
+        assert is_doubtful(doubted) and is_doubtful(sure + 2 * doubted)
+        assert is_doubtful(Exp(doubted)) and is_doubtful(doubted * sure + 1)
 
 
 def test_memory_and_threads_do_not_matter(pima):

@@ -39,6 +39,12 @@ class Data(NamedTuple):
     kept: np.ndarray
 
 
+def class_weights(given: Any, classes: np.ndarray, y: Any, weight: np.ndarray) -> np.ndarray:
+    """The factor of each class."""
+    found = compute_class_weight(given, classes=classes, y=y, sample_weight=weight)
+    return np.asarray(found, dtype=np.float64)
+
+
 class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the classifiers with C or lam, class_weight, n_threads, verbose and tol."""
 
@@ -86,10 +92,7 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             C = C_from_lam(par.positive("lam", self.lam), total)
         if self.class_weight is None:
             return C * weight
-        per_class = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=weight
-        )
-        return C * np.asarray(per_class, dtype=np.float64)[label] * weight
+        return C * class_weights(self.class_weight, self.classes_, y, weight)[label] * weight
 
     def _refuse_missing_classes(self, label) -> None:
         missing = np.setdiff1d(np.arange(len(self.classes_)), label)

@@ -71,10 +71,7 @@ def to_model(estimator: LinearClassifier, reading: dict[str, Any] | None = None)
     kind = type(estimator).__name__
     if type(estimator) is not _CLASSES.get(kind):  # scikit-learn has classes of the same names
         found, known = f"{type(estimator).__module__}.{kind}", " or ".join(_CLASSES)
-        raise TypeError(
-            f"{found} cannot be saved as a model file; expected {known} of pegasos (pickle or "
-            "joblib keep other estimators)"
-        )
+        raise TypeError(f"{found} cannot be saved; expected {known} of pegasos, else use pickle")
     check_is_fitted(estimator)
     parameters = estimator.get_params(deep=False)
     center = parameters.pop("center")

@@ -76,7 +76,7 @@ class SVC(KernelMachine):
     Attributes
     ----------
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_ (linear kernel), classes_,
-    fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_
+    class_weight_, fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_
         As in scikit-learn.
     kernel_ : the kernel with its numbers
     certificate_ : Certificate (a list of them for more than one problem)

@@ -6,9 +6,21 @@ import os
 import warnings
 from typing import Any
 
+from pegasos.core.rows import CsrRows, DenseRows, n_entries, n_rows
 from pegasos.core.threads import allowed
-from pegasos.objective.kernel_check import check_kernel
-from pegasos.objective.kernels import Function, Precomputed, Sigmoid, parts
+from pegasos.objective.kernel_check import check_points
+from pegasos.objective.kernel_points import Points
+from pegasos.objective.kernels import (
+    Exp,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Product,
+    Scaled,
+    Shifted,
+    Sum,
+)
 
 _SAMPLE = 200  # rows on which a doubtful kernel is tried
 _LONG = 300.0  # seconds that are told of
@@ -19,56 +31,66 @@ WAYS = (
 
 
 def is_doubtful(kernel: Any) -> bool:
-    """Whether it may be no kernel, by what it is made of."""
-    return isinstance(kernel, Sigmoid | Precomputed | Function) or any(
-        is_doubtful(part) for part in parts(kernel)
-    )
+    """Whether it may be no kernel: all are but those that are known to be, by what they are."""
+    match kernel:
+        case Linear() | Gaussian() | Laplacian():
+            return False
+        case Polynomial(coef0=number):
+            return number < 0.0
+        case Sum(left, right) | Product(left, right):
+            return is_doubtful(left) or is_doubtful(right)
+        case Scaled(number, inner) | Shifted(inner, number):
+            return number < 0.0 or is_doubtful(inner)
+        case Exp(inner):
+            return is_doubtful(inner)
+    return True
 
 
-def warn_unless_kernel(kernel: Any, X: Any) -> bool:
+def warn_unless_kernel(kernel: Any, points: Points, stacklevel: int) -> bool:
     """Whether K is positive semidefinite as far as a sample tells; if not, a warning says so."""
     if not is_doubtful(kernel):
         return True
-    found = check_kernel(kernel, X, sample=_SAMPLE)
+    found = check_points(kernel, points, _SAMPLE)
     if not found.is_kernel:
         warnings.warn(
             f"{kernel!r} is no kernel on these rows (smallest eigenvalue {found.smallest:.2g}, "
             f"largest {found.largest:.2g}): the answer is a stationary point and its certificate "
             "proves nothing. See pegasos.kernels.check_kernel.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
     return found.is_kernel
 
 
-def seconds_of(n: int, d: int, budget: int, moved: float) -> float:
-    """About how long a fit takes in which a share of the rows moves: within a factor of three on
-    the sets of the kernel race, where 1 % to 50 % do; rows without room are computed anew."""
+def seconds_of(n: int, entries: float, budget: int, moved: float) -> float:
+    """About how long a problem takes in which a share of the rows moves: within a factor of three
+    on the sets of the kernel race, where 1 % to 50 % do. Rows without room are computed anew."""
     rows = moved * n
     again = 1.0 if 4.0 * rows * n <= budget else 5.0
-    return rows * n * again * (9e-9 + 1.3e-10 * d) / allowed()
+    return rows * n * again * (9e-9 + 1.3e-10 * entries) / allowed()
 
 
-def foretell(n: int, d: int, budget: int, limit: float) -> None:
-    """An error if a fit cannot end within the limit of seconds, a warning if it may not."""
+def foretell(sizes: list[int], train: Points, budget: int, limit: float) -> None:
+    """A warning if a fit of problems with so many rows each may take long, or beyond the limit."""
+    rows = train.rows
+    stored = n_entries(rows) / n_rows(rows) if isinstance(rows, DenseRows | CsrRows) else 0.0
+    likely = sum(seconds_of(n, stored, budget, moved=0.3) for n in sizes)
+    if likely > min(limit, _LONG):
+        warnings.warn(
+            f"an exact kernel machine on {n_rows(rows)} rows may take about {likely:.0f} s here"
+            + (f" (max_time: {limit:g} s)" if limit < likely else "")
+            + f". {WAYS}.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def refuse_beyond_memory(budget: int) -> None:
+    """No more bytes for kernel values than there are."""
     pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
     memory = pages * os.sysconf("SC_PAGE_SIZE") if pages > 0 else 0
     if memory and budget > memory:
         raise ValueError(
             f"cache_size={budget / 1e6:.0f} MB is more than this machine has "
             f"({memory / 1e6:.0f} MB): lower it"
-        )
-    least, likely = (seconds_of(n, d, budget, moved) for moved in (0.01, 0.3))
-    if least > limit:
-        raise ValueError(
-            f"an exact kernel machine on {n} rows takes {least:.0f} s or more here, max_time is "
-            f"{limit:g} s: raise it, or take fewer rows. {WAYS}."
-        )
-    if likely > min(limit, _LONG):
-        warnings.warn(
-            f"an exact kernel machine on {n} rows may take about {likely:.0f} s here"
-            + (f" (max_time: {limit:g} s)" if limit < likely else "")
-            + f". {WAYS}.",
-            UserWarning,
-            stacklevel=5,
         )

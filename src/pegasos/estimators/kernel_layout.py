@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from pegasos.estimators.pairs import Part
-from pegasos.objective.kernels import mapped
 
 
 class Layout(NamedTuple):
@@ -62,21 +60,3 @@ def linear_coef(layout: Layout, vectors, pairs: bool):
             for j in range(i + 1, K)
         ]
     )
-
-
-def with_scale(kernel: Any, X: Any, weight: np.ndarray) -> Any:
-    """The kernel with gamma="scale" resolved for weighted rows, as if they were repeated."""
-    if np.all(weight == weight[0]):
-        return kernel
-    share = weight / weight.sum()
-
-    def change(name: str, value: Any) -> Any:
-        if name != "gamma" or not isinstance(value, str) or value != "scale":
-            return value
-        squares = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
-        mean = float(share @ np.asarray(X.mean(axis=1), dtype=np.float64).ravel())
-        square = float(share @ np.asarray(squares.mean(axis=1)).ravel())
-        variance = square - mean * mean
-        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
-
-    return mapped(kernel, change)

@@ -10,20 +10,21 @@ import scipy.sparse as sp
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _ovr_decision_function
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pegasos.core.threads import use_threads
 from pegasos.data.check import small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.classifier import Classifier, Data
-from pegasos.estimators.kernel_checks import foretell, warn_unless_kernel
-from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef, with_scale
+from pegasos.estimators.classifier import Classifier, Data, class_weights
+from pegasos.estimators.kernel_checks import foretell, refuse_beyond_memory, warn_unless_kernel
+from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef
 from pegasos.estimators.one_vs_all import solve
 from pegasos.estimators.pairs import KernelTask, one_vs_one, one_vs_rest, share_of
 from pegasos.model.kernel import KernelModel, scores_of, votes
-from pegasos.objective.kernel_points import given_columns, points
-from pegasos.objective.kernels import Linear, Precomputed, kernel_of, resolved
+from pegasos.objective.kernel_names import kernel_of
+from pegasos.objective.kernel_points import given_columns, is_given, points
+from pegasos.objective.kernels import Linear, resolved
 from pegasos.objective.losses import Pinball
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
@@ -81,15 +82,17 @@ class KernelMachine(Classifier):
         pairs = several == "ovo" and len(self.classes_) > 2
         parts = (one_vs_one if pairs else one_vs_rest)(data.label, self.classes_)
         budget = int(1e6 * par.positive("cache_size", self.cache_size))
-        largest = max(part.rows.size for part in parts)
-        foretell(largest, data.X.shape[1], budget, stop.max_seconds)
-        solver, choice = self._solver(reading, share_of(budget, len(parts)))
-        if not warn_unless_kernel(self.kernel_, data.X) and not stop.rules:
-            stop = replace(stop, rules=(Optimality(1e-3),))  # its gap may mean nothing
+        refuse_beyond_memory(budget)
+        share = share_of(budget, len(parts))
+        solver, choice = self._solver(reading, share)
         kernel = self.kernel_ + 1.0 if reading == "penalised" else self.kernel_
+        train = points(kernel, data.X)
+        foretell([part.rows.size for part in parts], train, share, stop.max_seconds)
+        if not warn_unless_kernel(self.kernel_, train, stacklevel=5) and not stop.rules:
+            stop = replace(stop, rules=(Optimality(1e-3),))  # its gap may mean nothing
         return KernelTask(
             kernel=kernel,
-            points=points(kernel, data.X),
+            points=train,
             c=data.c,
             parts=parts,
             starts=self._warm_starts(parts),
@@ -114,43 +117,48 @@ class KernelMachine(Classifier):
         given = self._kernel()
         data = super()._read(X, y, sample_weight)
         n = len(np.asarray(y))
-        if isinstance(given, Precomputed):
+        if is_given(given):
             if sp.issparse(data.X) or data.X.shape[1] != n:
                 raise ValueError(
                     "Precomputed matrix must be a square matrix. Input is a "
                     f"{n}x{data.X.shape[1]} {'sparse ' if sp.issparse(data.X) else ''}matrix: pass "
                     "the kernel values of all rows of X with all rows"
                 )
-            data = data._replace(X=data.X[:, data.kept])
+            if data.kept.size < n:
+                data = data._replace(X=data.X[:, data.kept])
         self.shape_fit_ = (n, self.n_features_in_)
+        weight = None
         if sample_weight is not None:
             weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n)[data.kept]
-            given = with_scale(given, data.X, weight)
-        self.kernel_ = resolved(given, data.X)
+        self.kernel_ = resolved(given, data.X, weight)
         return data
+
+    def _row_costs(self, X, y, label, sample_weight) -> np.ndarray:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weight)
+        return super()._row_costs(X, y, label, sample_weight)
 
     # Results to attributes
 
     @property
     def _pairs(self) -> bool:
-        return self.multi_class == "ovo" and len(self.classes_) > 2
+        """Whether the fit was one-vs-one: then the coefficients have a row less than classes."""
+        return len(self.classes_) > 2 and len(self.dual_coef_) < len(self.classes_)
 
     def _found(self, found: list[np.ndarray], task: KernelTask, data: Data) -> dict[str, Any]:
         """The attributes of a model from (beta, b) per problem."""
         if task.kernel is not self.kernel_:  # K + 1: its constant is the offset
             found = [np.append(w[:-1], w[:-1].sum()) for w in found]
-        layout = assembled(task.parts, found, data.label, self._pairs)
-        vectors = data.X[layout.support]
-        attributes = {
+        pairs = task.parts[0].rows.size < len(data.label)
+        layout = assembled(task.parts, found, data.label, pairs)
+        vectors = np.empty((0, 0)) if is_given(self.kernel_) else data.X[layout.support]
+        return {
             "support_": data.kept[layout.support].astype(np.int32),
             "support_vectors_": vectors,
             "n_support_": layout.counts.astype(np.int32),
             "dual_coef_": layout.dual_coef,
             "intercept_": layout.intercept,
         }
-        if isinstance(self.kernel_, Precomputed):
-            attributes["support_vectors_"] = np.empty((0, 0))
-        return attributes
 
     def _record(self, task: KernelTask, runs: list[Run], data: Data) -> None:
         self.__dict__.update(self._found([run.best.w for run in runs], task, data))
@@ -195,7 +203,7 @@ class KernelMachine(Classifier):
             return scores_of(self._kernel_model(), X)
 
     def _kernel_model(self) -> KernelModel:
-        if isinstance(self.kernel_, Precomputed):
+        if is_given(self.kernel_):
             support = given_columns(self.n_features_in_, self.support_)
         else:
             support = points(self.kernel_, self.support_vectors_)
@@ -233,5 +241,5 @@ class KernelMachine(Classifier):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise = is_given(self.kernel)
         return tags

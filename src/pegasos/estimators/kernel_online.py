@@ -16,12 +16,14 @@ from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
+from pegasos.estimators.kernel_checks import warn_unless_kernel
 from pegasos.estimators.kernel_learners import Counting, Learner, Projecting, learner_of
 from pegasos.estimators.online import STREAM_LAM, PegasosClassifier
 from pegasos.model.linear import chosen
-from pegasos.objective.kernel_points import as_given, n_points, points, take
+from pegasos.objective.kernel_names import kernel_of
+from pegasos.objective.kernel_points import as_given, is_given, n_points, points, take
 from pegasos.objective.kernel_sums import kernel_sums
-from pegasos.objective.kernels import Gaussian, Precomputed, kernel_of, leaves, resolved
+from pegasos.objective.kernels import Gaussian, resolved
 from pegasos.solvers.draws import SAMPLINGS, epochs
 from pegasos.solvers.kernel_pegasos import Rule, certify
 
@@ -244,7 +246,7 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         if not first:
             return points(self.kernel_, X, like=self._learner.origin), self._learner
         kernel = self._kernel(X)
-        if any(isinstance(leaf, Precomputed) for leaf in leaves(kernel)):
+        if is_given(kernel):
             raise ValueError("a stream has no precomputed kernel: give the kernel, or use fit")
         rows = points(kernel, X)
         return rows, learner_of(kernel, rows, len(self._targets()), rule, self._merges())
@@ -287,7 +289,7 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed" or self.kernel == Precomputed()
+        tags.input_tags.pairwise = is_given(self.kernel)
         return tags
 
     # Parameters to numbers
@@ -304,8 +306,7 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
 
     def _digests(self, kernel: Any, X: Any) -> np.ndarray:
         """What tells rows apart; rows of a kernel matrix always differ."""
-        is_matrix = any(isinstance(leaf, Precomputed) for leaf in leaves(kernel))
-        return np.arange(X.shape[0]) if is_matrix else row_digests(as_rows(X))
+        return np.arange(X.shape[0]) if is_given(kernel) else row_digests(as_rows(X))
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -338,6 +339,7 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         if len(used) * n_points(train) > MOST_VALUES:
             self.certificate_ = None
             return
+        warn_unless_kernel(learner.kernel, train, stacklevel=4)
         found = certify(learner.kernel, train, signs, c, coef, learner.rule.constant)
         self.certificate_ = found[0] if len(found) == 1 else found
 

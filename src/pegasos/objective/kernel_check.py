@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.objective.kernel_blocks import precise
-from pegasos.objective.kernel_points import n_points, points, take
-from pegasos.objective.kernels import kernel_of, resolved
+from pegasos.objective.kernel_blocks import precise, values_dtype
+from pegasos.objective.kernel_names import kernel_of
+from pegasos.objective.kernel_points import Points, n_points, points, take
+from pegasos.objective.kernels import by_products, resolved
 
-_ROUNDING = 1e-10  # of the largest value: what products of float64 numbers leave
+_ROUNDING = 1e-10  # of the largest eigenvalue: what products of float64 numbers leave
 
 
 class KernelCheck(NamedTuple):
@@ -74,7 +75,11 @@ def check_kernel(k: Any, X: Any, sample: int = 500, random_state: Any = 0) -> Ke
     False
     """
     k = resolved(kernel_of(k), X)
-    all_points = points(k, X)
+    return check_points(k, points(k, X), sample, random_state)
+
+
+def check_points(k: Any, all_points: Points, sample: int, random_state: Any = 0) -> KernelCheck:
+    """The same of points that are made ready for k."""
     n = n_points(all_points)
     if n == 0 or sample < 1:
         raise ValueError("check_kernel needs at least one point and sample >= 1")
@@ -91,5 +96,16 @@ def check_kernel(k: Any, X: Any, sample: int = 500, random_state: Any = 0) -> Ke
         smallest=float(eigenvalues[0]),
         largest=float(eigenvalues[-1]),
         asymmetry=float(np.abs(K - K.T).max()),
-        tolerance=_ROUNDING * float(np.abs(eigenvalues).max()),
+        tolerance=_rounding(k, some, K) * float(np.abs(eigenvalues).max()),
     )
+
+
+def _rounding(k: Any, some: Points, K: np.ndarray) -> float:
+    """What rounding may do to eigenvalues, as a share of the largest: n eps if values came in
+    float32, by their type or since all of them are such numbers (and no whole ones)."""
+    in_float32 = values_dtype(some.rows) == np.float32 and not by_products(k)
+    if in_float32 or (
+        np.array_equal(K, K.astype(np.float32)) and not np.array_equal(K, np.rint(K))
+    ):
+        return len(K) * float(np.finfo(np.float32).eps)
+    return _ROUNDING

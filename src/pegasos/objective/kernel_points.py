@@ -17,7 +17,7 @@ from pegasos.core.cross import gathered, in_dtype, stacked, written_out
 from pegasos.core.matrix import sqnorms
 from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_entries, n_rows
 from pegasos.data.check import as_rows, frozen
-from pegasos.objective.kernels import Function, Precomputed, leaves, moves
+from pegasos.objective.kernels import Function, Precomputed, is_kernel, leaves, moves
 
 _FILLED = 0.2  # share of entries from which on rows are written out
 
@@ -43,13 +43,20 @@ class Points(NamedTuple):
     center: np.ndarray
 
 
+def is_given(kernel: Any) -> bool:
+    """Whether X is a matrix of values, by a kernel or its name."""
+    if not is_kernel(kernel):
+        return isinstance(kernel, str) and kernel == "precomputed"
+    return any(isinstance(leaf, Precomputed) for leaf in leaves(kernel))
+
+
 def points(kernel: Any, X: Any, like: Points | None = None) -> Points:
     """An array, a CSR matrix, rows of `core.rows`, or objects for a function, made ready.
 
     `like`: to be compared with other points, and so moved and stored as they are.
     """
     made_of = leaves(kernel)
-    if any(isinstance(leaf, Precomputed) for leaf in made_of):
+    if is_given(kernel):
         rows: Any = _given(kernel, X, like)
         return Points(rows, np.zeros(0), np.zeros(0))
     if all(isinstance(leaf, Function) for leaf in made_of) and _are_objects(X, like):

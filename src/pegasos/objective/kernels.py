@@ -37,7 +37,11 @@ def of_distance(kernel: Any) -> bool:
 
 
 def is_kernel(k: Any) -> bool:
-    return type(k) in _KERNELS
+    return is_kernel_type(type(k))
+
+
+def is_kernel_type(cls: type) -> bool:
+    return cls in _KERNELS
 
 
 def kernel(cls: Any) -> Any:
@@ -303,8 +307,8 @@ def resolved(k: Any, X: Any, weight: np.ndarray | None = None) -> Any:
     def change(name: str, value: Any) -> Any:
         if name == "gamma":
             return gamma_of(value, X, weight)
-        if name == "degree" and value not in range(1, MAX_POWER + 1):
-            raise ValueError(f"degree must be an integer from 1 to {MAX_POWER}, got {value!r}")
+        if name == "degree" and value not in range(MAX_POWER + 1):
+            raise ValueError(f"degree must be an integer from 0 to {MAX_POWER}, got {value!r}")
         if name == "coef0" and not math.isfinite(value):
             raise ValueError(f"coef0 must be finite, got {value!r}")
         return {"degree": int, "coef0": float}.get(name, lambda given: given)(value)
@@ -325,29 +329,3 @@ def gamma_of(gamma: Any, X: Any, weight: np.ndarray | None = None) -> float:
     if not 0.0 < float(gamma) < math.inf:
         raise ValueError(f"gamma must be finite and > 0 (or 'scale', 'auto'), got {gamma!r}")
     return float(gamma)
-
-
-NAMED: dict[str, Callable[[Any, int, float], Any]] = {
-    "linear": lambda gamma, degree, coef0: Linear(),
-    "poly": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
-    "rbf": lambda gamma, degree, coef0: Gaussian(gamma),
-    "laplacian": lambda gamma, degree, coef0: Laplacian(gamma),
-    "sigmoid": lambda gamma, degree, coef0: Sigmoid(gamma, coef0),
-    "precomputed": lambda gamma, degree, coef0: Precomputed(),
-}
-
-
-def kernel_of(k: Any, gamma: Any = "scale", degree: int = 3, coef0: float = 0.0) -> Any:
-    """A kernel from scikit-learn's names and parameters, a function, or a kernel itself."""
-    if is_kernel(k):
-        return k
-    if isinstance(k, str) and k in NAMED:
-        return NAMED[k](gamma, degree, coef0)
-    if k in _KERNELS:
-        raise ValueError(f"kernel must be a kernel, not its type: {k.__name__}(...)")
-    if callable(k):
-        return Function(k)
-    names = ", ".join(map(repr, NAMED))
-    raise ValueError(
-        f"kernel must be one of {names}, a kernel such as Gaussian(0.5), or a function; got {k!r}"
-    )

@@ -20,13 +20,15 @@ class DecisionDisplay:
 
     Parameters
     ----------
-    axis0, axis1 : arrays
+    axes : two arrays, axis0 and axis1
         The grid.
     scores : array of shape (len(axis1), len(axis0)), or with a third axis for several classes
-        Of two classes f(x); of several f_k(x), the largest of which decides.
+        Of two classes f(x); of several f_k(x), or others from which predictions come.
     X, y : arrays
         The rows drawn, and their labels.
     classes : array
+    regions : array of shape (len(axis1), len(axis0))
+        The number of the class that is predicted.
     vectors : array of shape (n_support, 2) or None
         Support vectors, which get a ring.
 
@@ -35,17 +37,17 @@ class DecisionDisplay:
     ax_, figure_ : after `plot`
     """
 
-    def __init__(self, axis0, axis1, scores, *, X, y, classes, vectors=None):
-        self.axis0, self.axis1, self.scores = axis0, axis1, scores
+    def __init__(self, axes, scores, *, X, y, classes, regions, vectors=None):
+        (self.axis0, self.axis1), self.scores, self.regions = axes, scores, regions
         self.X, self.y, self.classes, self.vectors = X, y, classes, vectors
 
     @classmethod
     def from_estimator(cls, model, X, y, *, ax=None, grid=300, margin=0.08, **options):
-        """Ask a fitted classifier of two features for its decision values, and draw them.
+        """Ask a fitted classifier of two features what it predicts and decides by, and draw it.
 
         Parameters
         ----------
-        model : fitted classifier with `decision_function`
+        model : fitted classifier with `predict` and `decision_function`
             Support vectors are shown if it has `support_vectors_`.
         X, y : the rows to draw, with two features, and their labels
         ax : matplotlib axes, default=None
@@ -68,15 +70,17 @@ class DecisionDisplay:
         low, high = X.min(axis=0), X.max(axis=0)
         room = margin * np.where(high > low, high - low, 1.0)
         axis0, axis1 = (np.linspace(low[k] - room[k], high[k] + room[k], grid) for k in (0, 1))
-        asked = np.stack(np.meshgrid(axis0, axis1), axis=-1).reshape(-1, 2).astype(X.dtype)
+        asked = np.stack(np.meshgrid(axis0, axis1), axis=-1).reshape(-1, 2)
+        if X.dtype.kind == "f":
+            asked = asked.astype(X.dtype)
         scores = np.asarray(model.decision_function(asked))
         display = cls(
-            axis0,
-            axis1,
+            (axis0, axis1),
             scores.reshape(grid, grid, *scores.shape[1:]),
             X=X,
             y=np.asarray(y),
             classes=model.classes_,
+            regions=np.searchsorted(model.classes_, model.predict(asked)).reshape(grid, grid),
             vectors=_vectors(model),
         )
         return display.plot(ax=ax, **options)
@@ -131,22 +135,26 @@ class DecisionDisplay:
     def _draw_regions(self, ax: Any, colours: list[str], margins: bool) -> None:
         grid = self.axis0, self.axis1
         pale = ListedColormap([[0.85 + 0.15 * c for c in to_rgb(colour)] for colour in colours])
-        if self.scores.ndim == 2:
-            chosen = (self.scores > 0.0).astype(float)
-        else:
-            chosen = self.scores.argmax(axis=2).astype(float)
-        top = len(colours) - 0.5
-        ax.pcolormesh(*grid, chosen, cmap=pale, vmin=-0.5, vmax=top, rasterized=True, zorder=0)
+        shown, top = self.regions.astype(float), len(colours) - 0.5
+        ax.pcolormesh(*grid, shown, cmap=pale, vmin=-0.5, vmax=top, rasterized=True, zorder=0)
         line: dict[str, Any] = {"colors": INK, "zorder": 2}
         if self.scores.ndim == 3:
-            for k in range(len(colours)):
-                rest = np.delete(self.scores, k, axis=2).max(axis=2)
-                ax.contour(*grid, self.scores[:, :, k] - rest, [0.0], linewidths=1.4, **line)
+            for lead in self._leads():
+                ax.contour(*grid, lead, [0.0], linewidths=1.4, **line)
             return
         ax.contour(*grid, self.scores, [0.0], linewidths=1.8, **line)
         if margins:
             dashed = {"linewidths": 1.0, "linestyles": "dashed", **line}
             ax.contour(*grid, self.scores, [-1.0, 1.0], **dashed)
+
+    def _leads(self) -> list[np.ndarray]:
+        """Of several classes a function each that is positive where the class is predicted: its
+        lead in score if scores decide, and not votes of pairs."""
+        if np.array_equal(self.scores.argmax(axis=2), self.regions):
+            columns = range(self.scores.shape[2])
+            of_all = [np.delete(self.scores, k, axis=2).max(axis=2) for k in columns]
+            return [self.scores[:, :, k] - rest for k, rest in zip(columns, of_all, strict=True)]
+        return [(self.regions == k) - 0.5 for k in np.unique(self.regions)]
 
 
 def _vectors(model: Any) -> np.ndarray | None:

@@ -1,0 +1,43 @@
+"""Kernels by the names and parameters of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pegasos.objective.kernels import (
+    Function,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+    is_kernel,
+    is_kernel_type,
+)
+
+NAMED: dict[str, Callable[[Any, int, float], Any]] = {
+    "linear": lambda gamma, degree, coef0: Linear(),
+    "poly": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
+    "rbf": lambda gamma, degree, coef0: Gaussian(gamma),
+    "laplacian": lambda gamma, degree, coef0: Laplacian(gamma),
+    "sigmoid": lambda gamma, degree, coef0: Sigmoid(gamma, coef0),
+    "precomputed": lambda gamma, degree, coef0: Precomputed(),
+}
+
+
+def kernel_of(k: Any, gamma: Any = "scale", degree: int = 3, coef0: float = 0.0) -> Any:
+    """A kernel from scikit-learn's names and parameters, a function, or a kernel itself."""
+    if is_kernel(k):
+        return k
+    if isinstance(k, str) and k in NAMED:
+        return NAMED[k](gamma, degree, coef0)
+    if isinstance(k, type) and is_kernel_type(k):
+        raise ValueError(f"kernel must be a kernel, not its type: {k.__name__}(...)")
+    if callable(k):
+        return Function(k)
+    names = ", ".join(map(repr, NAMED))
+    raise ValueError(
+        f"kernel must be one of {names}, a kernel such as Gaussian(0.5), or a function; got {k!r}"
+    )
