@@ -174,7 +174,7 @@ def test_threads_change_nothing(loss, way, monkeypatch):
 
 
 def test_a_loss_without_curvature_is_refused():
-    with pytest.raises(ValueError, match="curvature .* use Dual, Newton or Interior for Pinball"):
+    with pytest.raises(ValueError, match="curvature .* take 'dual', 'newton' or 'interior'"):
         NewtonCG().init(random_problem(1, Hinge()), 0)
 
 
