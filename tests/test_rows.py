@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegasos.core import matrix
+from pegasos.core.cross import gathered
 from pegasos.core.matrix import (
     all_products,
     bent,
@@ -16,7 +17,6 @@ from pegasos.core.matrix import (
     products,
     sqnorms,
     squares,
-    taken,
 )
 from pegasos.core.rows import (
     n_columns,
@@ -85,7 +85,7 @@ def test_curvature_by_products_and_chosen_rows(kind, seed, shape, bias):
     assert close(bent(rows, h, w), X.T @ (h * (X @ w)))
     assert close(squares(rows, h), h @ X**2)
     chosen = rng.integers(0, shape[0], rng.integers(1, 6))
-    part = taken(rows, chosen)
+    part = gathered(rows, chosen)
     assert np.array_equal(plain(part), X[chosen])
     assert [a.dtype for a in part if isinstance(a, np.ndarray)] == [
         a.dtype for a in rows if isinstance(a, np.ndarray)

@@ -53,7 +53,7 @@ def row_apart(rows: Any, i: int, place: Any, T: Any, out: Any, found: Any) -> No
 
 @gathered.register(DenseRows)
 def _(rows, index):
-    return DenseRows(rows.values[index], rows.bias)
+    return DenseRows(_read_only(rows.values[index]), rows.bias)
 
 
 @gathered.register(CsrRows)
@@ -64,7 +64,14 @@ def _(rows, index):
     values = np.empty(int(starts[-1]), dtype=rows.values.dtype)
     columns = np.empty(int(starts[-1]), dtype=rows.columns.dtype)
     _gather(rows, index, starts, values, columns)
+    for part in (values, columns, starts):
+        _read_only(part)
     return CsrRows(values, columns, starts, rows.width, rows.bias)
+
+
+def _read_only(a: np.ndarray) -> np.ndarray:
+    a.flags.writeable = False
+    return a
 
 
 @hot

@@ -1,9 +1,8 @@
 """exp, tanh, powers and log(1 + e) that compiled loops can vectorise, as with libm's they do not.
 
 exp has the precision of x: within 3e-7 of the value in float32 and 1e-15 in float64, for results
-that
-are neither denormal nor within a factor of 2 of overflow. Below it is 0 (in float32 the smallest
-normal number), above infinity; NaN stays NaN. The compiled forms are in `core.llvm`.
+that are neither denormal nor within a factor of 2 of overflow. Below it is 0 (in float32 the
+smallest normal number), above infinity; NaN stays NaN. The compiled forms are in `core.llvm`.
 """
 
 from __future__ import annotations

@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, lines
 from pegasos.core.rows import (
-    CsrRows,
-    DenseRows,
     n_columns,
     n_entries,
     n_rows,
@@ -221,34 +218,6 @@ def gram_work(rows: Any) -> float:
     """The time of a Gram matrix in nanoseconds (about: for choosing a method)."""
     n, d, entries = n_rows(rows), n_columns(rows), n_entries(rows)
     return 0.5 * entries**2 / max(1, n) if _few(rows) else n * (0.013 * d * d + 3.5 * d)
-
-
-@generic
-def taken(rows: Any, chosen: np.ndarray) -> Any:
-    """The chosen rows, copied"""
-
-
-@taken.register(DenseRows)
-def _(rows, chosen):
-    return rows._replace(values=_read_only(rows.values[chosen]))
-
-
-@taken.register(CsrRows)
-def _(rows, chosen):
-    lengths = (rows.starts[1:] - rows.starts[:-1])[chosen]
-    starts = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths)])
-    shift = np.repeat(rows.starts[chosen] - starts[:-1], lengths.astype(np.int64))
-    entries = shift + np.arange(int(starts[-1]), dtype=np.uint64)
-    return rows._replace(
-        values=_read_only(rows.values[entries]),
-        columns=_read_only(rows.columns[entries]),
-        starts=_read_only(starts),
-    )
-
-
-def _read_only(a: np.ndarray) -> np.ndarray:
-    a.flags.writeable = False
-    return a
 
 
 def _blas_gram(rows, h, chosen, dtype, columns):

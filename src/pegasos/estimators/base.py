@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils import assert_all_finite, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.classifier import Classifier, Data
+from pegasos.estimators.classifier import Classifier, Data, asked
 from pegasos.estimators.one_vs_all import Task, Watch, signs, solve
 from pegasos.estimators.transfer import centers_of
 from pegasos.model.linear import chosen, scores_of, weight_vectors
@@ -108,16 +108,7 @@ class LinearClassifier(Classifier):
         -------
         array of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=small_dtype(X),
-            accept_large_sparse=True,
-            ensure_all_finite=False,
-        )
+        X = asked(self, X, finite=False)
         weights = weight_vectors(self.coef_, self.intercept_)
         with use_threads(par.threads_of(self.n_threads)):
             scores = scores_of(weights, as_rows(X, 1.0, sort=False))

@@ -14,7 +14,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pegasos.core.logs import listening
 from pegasos.core.threads import use_threads
@@ -43,6 +43,20 @@ def class_weights(given: Any, classes: np.ndarray, y: Any, weight: np.ndarray) -
     """The factor of each class."""
     found = compute_class_weight(given, classes=classes, y=y, sample_weight=weight)
     return np.asarray(found, dtype=np.float64)
+
+
+def asked(estimator: Any, X: Any, finite: bool = True) -> Any:
+    """Rows to predict for a fitted estimator, checked."""
+    check_is_fitted(estimator)
+    return validate_data(
+        estimator,
+        X,
+        reset=False,
+        accept_sparse="csr",
+        dtype=small_dtype(X),
+        accept_large_sparse=True,
+        ensure_all_finite=finite,
+    )
 
 
 class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):

@@ -10,13 +10,12 @@ import scipy.sparse as sp
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _ovr_decision_function
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from pegasos.core.threads import use_threads
-from pegasos.data.check import small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.classifier import Classifier, Data, class_weights
+from pegasos.estimators.classifier import Classifier, Data, asked, class_weights
 from pegasos.estimators.kernel_checks import foretell, refuse_beyond_memory, warn_unless_kernel
 from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef
 from pegasos.estimators.one_vs_all import solve
@@ -190,15 +189,7 @@ class KernelMachine(Classifier):
 
     def _scores(self, X) -> np.ndarray:
         """A column per problem."""
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=small_dtype(X),
-            accept_large_sparse=True,
-        )
+        X = asked(self, X)
         with use_threads(par.threads_of(self.n_threads)):
             return scores_of(self._kernel_model(), X)
 

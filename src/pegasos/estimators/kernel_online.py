@@ -16,6 +16,7 @@ from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
+from pegasos.estimators.classifier import asked
 from pegasos.estimators.kernel_checks import warn_unless_kernel
 from pegasos.estimators.kernel_learners import Counting, Learner, Projecting, learner_of
 from pegasos.estimators.online import STREAM_LAM, PegasosClassifier
@@ -258,18 +259,9 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         -------
         array of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=small_dtype(X),
-            accept_large_sparse=True,
-        )
-        asked = points(self.kernel_, X, like=self._support)
+        rows = points(self.kernel_, asked(self, X), like=self._support)
         with use_threads(par.threads_of(self.n_threads)):
-            scores = kernel_sums(self.kernel_, asked, self._support, self.dual_coef_.T)
+            scores = kernel_sums(self.kernel_, rows, self._support, self.dual_coef_.T)
         scores += self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 

@@ -11,11 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.threads import run_blocks
-from pegasos.objective.kernel_blocks import block, values_dtype
 from pegasos.objective.kernel_points import Points, points, take
-
-_ROWS, _COLUMNS = 256, 2048
+from pegasos.objective.kernel_sums import kernel_sums
 
 
 class KernelModel(NamedTuple):
@@ -36,28 +33,14 @@ def scores_of(model: KernelModel, X: Any) -> np.ndarray:
     groups = [
         (int(end - size), int(end)) for end, size in zip(np.cumsum(sizes), sizes, strict=True)
     ]
-    sums = [np.zeros((X.shape[0], len(model.coef))) for _ in groups]
     rows = points(model.kernel, X, model.support)
-    for (first, last), total in zip(groups, sums, strict=True):
-        for s in range(first, last, _COLUMNS):
-            e = min(s + _COLUMNS, last)
-            _add(model, rows, (s, e), total)
+    sums = []
+    for chosen in (slice(*group) for group in groups):
+        some, coef = take(model.support, chosen), model.coef[:, chosen].T
+        sums.append(kernel_sums(model.kernel, rows, some, np.ascontiguousarray(coef)))
     if not model.pairs:
         return sums[0] + model.intercept
     return of_pairs(sums) + model.intercept
-
-
-def _add(model: KernelModel, rows: Points, bounds: tuple[int, int], total: np.ndarray) -> None:
-    """total += K(rows, support) coef' of some of the support points."""
-    chosen = slice(*bounds)
-    columns = take(model.support, chosen)
-    coef = np.ascontiguousarray(model.coef[:, chosen].T, dtype=values_dtype(rows.rows))
-
-    def part(start: int, stop: int) -> None:
-        a = take(rows, slice(start, stop))
-        total[start:stop] += block(model.kernel, a, columns) @ coef
-
-    run_blocks(part, len(total), _ROWS)
 
 
 def of_pairs(sums: list[np.ndarray]) -> np.ndarray:

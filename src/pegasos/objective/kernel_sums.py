@@ -23,13 +23,12 @@ def kernel_sums(kernel: Any, a: Points, b: Points, coef: np.ndarray, exact=False
     out = np.zeros((n_points(a), coef.shape[1]))
     value = precise if exact else block
     starts = range(0, n_points(b), _COLUMNS)
-    pieces = [
-        (take(b, np.arange(n_points(b))[s : s + _COLUMNS]), coef[s : s + _COLUMNS]) for s in starts
-    ]
+    parts = [slice(s, min(s + _COLUMNS, n_points(b))) for s in starts]
+    pieces = [(take(b, chosen), coef[chosen]) for chosen in parts]
 
     def part(start: int, stop: int) -> None:
         for s in range(start, stop, _ROWS):
-            rows = np.arange(s, min(s + _ROWS, stop))
+            rows = slice(s, min(s + _ROWS, stop))
             some = take(a, rows)
             for piece, weights in pieces:
                 K = value(kernel, some, piece)

@@ -17,7 +17,7 @@ Hsieh, Chang, Lin, Keerthi, Sundararajan, ICML 2008, Algorithm 3; Shalev-Shwartz
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -122,14 +122,15 @@ class Dual:
             moves=0,
             estimate=state.terms,
             objective=0.5 * float(away @ away) + state.losses + state.aside,
-            radius=self._radius(state.terms),
+            radius=self.radius(state.terms),
             epoch=state.epoch + 1,
             still=state.still and state.moves == 0,
             exhausted=state.moves == 0,
         )
 
-    def _radius(self, gap: float) -> float:
-        return self.caution * np.sqrt(2.0 * max(0.0, gap)) if self.shrinking else np.inf
+    def radius(self, gap: Any) -> Any:
+        """How far margins may move at such a gap, or gaps, in units of ||x_i||, for shrinking."""
+        return self.caution * np.sqrt(2.0 * np.maximum(0.0, gap)) if self.shrinking else np.inf
 
     def candidate(self, problem: Problem, state: DualState) -> tuple[np.ndarray, None]:
         return state.alpha, None
@@ -139,7 +140,7 @@ class Dual:
         state.w[:] = seen.w
         state = state._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
         active, aside = n_rows(problem.rows), 0.0
-        radius = min(state.radius, self._radius(seen.certificate.gap))
+        radius = min(state.radius, self.radius(seen.certificate.gap))
         if radius < np.inf:
             state = state._replace(radius=radius)
             active, aside = _part(problem, state, seen.margins)

@@ -196,7 +196,7 @@ class _Group:
             gap += np.abs(pull) / self.problem.rows.bias
             self.centers[-1] += pull
             s.W[-1] += pull
-        s.radius[:] = Dual().caution * np.sqrt(2.0 * np.maximum(0.0, gap))
+        s.radius[:] = Dual().radius(gap)
         s.terms[:], s.losses[:] = 0.0, 0.0
         self.epoch, self.cursor = self.epoch + 1, 0
         self.epochs[self.running] = self.epoch
@@ -244,7 +244,7 @@ class _Group:
         for k in short:
             w, proof = found[k].best.w, found[k].best.certificate
             self.state.W[:-1, k], self.running[k] = w[:-1], True
-            self.state.radius[k] = Dual().caution * np.sqrt(2.0 * proof.gap)
+            self.state.radius[k] = Dual().radius(proof.gap)
             if not self.problem.free:
                 self.state.W[-1, k] = w[-1]
         self.look_back = self.epoch

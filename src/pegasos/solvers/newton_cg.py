@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pegasos.core.cross import gathered
 from pegasos.core.jit import hot
-from pegasos.core.matrix import bent, combine, gram, gram_work, occupied, products, squares, taken
+from pegasos.core.matrix import bent, combine, gram, gram_work, occupied, products, squares
 from pegasos.core.rows import is_single, n_columns, n_rows, row_work
 from pegasos.data.check import frozen
 from pegasos.objective.certificate import Evaluation
@@ -151,7 +152,7 @@ def _sample(problem: Problem, every: int) -> Problem:
     first = np.arange(0, n_rows(problem.rows) - every + 1, every)
     chosen = first + np.random.default_rng(0).integers(0, every, first.size)
     y, c, q = (frozen(values[chosen]) for values in (problem.y, problem.c, problem.q))
-    return problem._replace(rows=taken(problem.rows, chosen), y=y, c=frozen(every * c), q=q)
+    return problem._replace(rows=gathered(problem.rows, chosen), y=y, c=frozen(every * c), q=q)
 
 
 def _product_work(problem: Problem) -> float:
