@@ -259,7 +259,8 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         -------
         array of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        rows = points(self.kernel_, asked(self, X), like=self._support)
+        X = asked(self, X)
+        rows = points(self.kernel_, X, like=self._support)
         with use_threads(par.threads_of(self.n_threads)):
             scores = kernel_sums(self.kernel_, rows, self._support, self.dual_coef_.T)
         scores += self.intercept_
