@@ -17,8 +17,8 @@ from pegasos import (
 )
 from pegasos.losses import Pinball
 
-EXACT = {"tol": 1e-14, "max_iter": 100_000}
-DESCENT = {"tol": 0.0, "max_iter": 3000, "solver": "dual"}
+EXACT = {"tol": 1e-14, "max_iter": 200}
+DESCENT = {"tol": 0.0, "max_iter": 1000, "solver": "dual"}
 
 pytestmark = [
     pytest.mark.slow,
@@ -56,7 +56,7 @@ def test_scikit_learn_check_of_kernel_machines(estimator, check):
     check(estimator)
 
 
-BATCH = {"batch_size": 0, "sampling": "order", "average": "none", "max_iter": 3000, "tol": 0.0}
+BATCH = {"batch_size": 0, "sampling": "order", "average": "none", "max_iter": 300, "tol": 0.0}
 CHANCE = "rows drawn at random: weights equal repetition on average, not draw by draw"
 
 
