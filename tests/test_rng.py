@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from pegasos.core.jit import hot
-from pegasos.core.rng import shuffle, stream, uniform
+from pegasos.core.rng import arrange, shuffle, stream, uniform
 
 # the first outputs of SplitMix64 as its users publish them (seed 0: xoshiro's authors; 1234567:
 # Rosetta Code)
@@ -92,3 +92,22 @@ def test_every_permutation_is_as_likely():
         counts[items @ np.array([64, 16, 4, 1])] += 1
     possible = counts[counts > 0]
     assert possible.size == 24 and looks_uniform(possible)
+
+
+@given(seed=SEEDS, stays=st.lists(st.booleans(), min_size=1, max_size=60), size=st.integers(1, 70))
+@pytest.mark.bounds
+def test_an_arrangement_holds_each_that_stays_once_and_neighbours_together(seed, stays, size):
+    out = np.full(len(stays), -1)
+    count = arrange(np.array(stays), size, stream(seed), out)
+    assert sorted(out[:count]) == list(np.flatnonzero(stays))
+    blocks = out[:count] // size
+    assert np.sum(np.diff(blocks) != 0) + 1 == max(1, len(set(blocks)))
+    assert arrange(np.array(stays), size, stream(seed), again := np.full(len(stays), -1)) == count
+    np.testing.assert_array_equal(out[:count], again[:count])
+
+
+def test_one_block_is_any_permutation():
+    out, order = np.empty(40, dtype=np.int64), np.arange(40)
+    arrange(np.ones(40, dtype=bool), 40, stream(3), out)
+    shuffle(order, 40, stream(3))
+    np.testing.assert_array_equal(out, order)

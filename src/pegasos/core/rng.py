@@ -33,9 +33,34 @@ def uniform(rng: np.ndarray) -> float:
     return np.float64(x >> _S11) * 2.0**-53
 
 
-@hot
-def shuffle(items: np.ndarray, n: int, rng: np.ndarray) -> None:
+@helper
+def permute(items: np.ndarray, n: int, rng: np.ndarray) -> None:
     """Permute items[:n] in place (Fisher-Yates)."""
     for s in range(n - 1):
         j = s + np.int64(uniform(rng) * (n - s))
         items[s], items[j] = items[j], items[s]
+
+
+@hot
+def shuffle(items: np.ndarray, n: int, rng: np.ndarray) -> None:
+    """`permute` for callers in Python."""
+    permute(items, n, rng)
+
+
+@hot
+def arrange(stays: np.ndarray, size: int, rng: np.ndarray, out: np.ndarray) -> int:
+    """Write the indices i with stays[i] to out, in a random order; returns their number.
+
+    Blocks of `size` neighbours come in random order, and so do the indices of each block: what is
+    close in memory is visited within a short time. One block is any permutation.
+    """
+    n, count = stays.shape[0], 0
+    blocks = np.arange((n + size - 1) // size)
+    permute(blocks, blocks.shape[0], rng)
+    for b in blocks:
+        first = count
+        for i in range(b * size, min(n, b * size + size)):
+            out[count] = i
+            count += stays[i]
+        permute(out[first:count], count - first, rng)
+    return count

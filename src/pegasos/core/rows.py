@@ -175,18 +175,21 @@ def _(rows, i, w):
 
 @row_dot.register(CsrRows)
 def _(rows, i, w):
-    """Two sums side by side, since one would wait for each addition before the next."""
+    """Four sums side by side, since one would wait for each addition before the next."""
     x, j = rows.values, rows.columns
-    even, odd = rows.bias * w[rows.width], 0.0
+    a, b, c, d = rows.bias * w[rows.width], 0.0, 0.0, 0.0
     k, end = rows.starts[i], rows.starts[i + 1]
-    one, two = np.uint64(1), np.uint64(2)
-    while k + one < end:
-        even += x[k] * w[j[k]]
-        odd += x[k + one] * w[j[k + one]]
-        k += two
-    if k < end:
-        even += x[k] * w[j[k]]
-    return even + odd
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    while k + three < end:
+        a += x[k] * w[j[k]]
+        b += x[k + one] * w[j[k + one]]
+        c += x[k + two] * w[j[k + two]]
+        d += x[k + three] * w[j[k + three]]
+        k += four
+    while k < end:
+        a += x[k] * w[j[k]]
+        k += one
+    return (a + b) + (c + d)
 
 
 @row_products.register(CsrRows)

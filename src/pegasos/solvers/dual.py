@@ -3,7 +3,8 @@
 Problem:   min_w 1/2 ||w - w0||^2 + sum_i c_i l(y_i x_i.w)
 Dual:      max_alpha D(alpha), alpha_i / c_i in the domain of l*(-a), w = w0 + sum_i alpha_i y_i x_i
 Update:    alpha_i <- dual_step(l, alpha_i, z_i, ||x_i||^2, c_i), w follows at the cost of a row
-Order:     a fresh random permutation of the active rows in each epoch
+Order:     a fresh random permutation of the active rows in each epoch; of blocks of neighbours, and
+           inside each, where rows in any order would come from memory one by one
 Shrinking: a variable at its bound leaves the epoch when its margin is further inside than
            `caution` ||x_i|| sqrt(2 gap); with caution = 1 and the true gap that is a proof that
            it stays there, since ||w - w*|| <= sqrt(2 gap). At each certificate the exact margins
@@ -23,7 +24,7 @@ import numpy as np
 
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine
-from pegasos.core.rng import shuffle, stream
+from pegasos.core.rng import arrange, stream
 from pegasos.core.rows import n_entries, n_rows
 from pegasos.core.threads import allowed
 from pegasos.objective.certificate import Evaluation
@@ -33,19 +34,22 @@ from pegasos.solvers.steps import Tally, settled, steps
 from pegasos.solvers.team import round_length, team_steps
 
 _SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
-_SUMS = Tally._fields[2:]
+_CACHED = 1 << 23  # entries that a processor may hold
+_BLOCK = 32  # rows that follow each other in memory
 
 
 class DualState(NamedTuple):
-    """alpha and w, the active rows order[:active], the place in the epoch, what it has summed.
+    """alpha and w, the rows order[:active] of the epoch, the place in it, what it has summed.
 
-    `aside` is the loss of the rows that are not active, as it was when they left; `still` says
-    that nothing has moved since the last exact evaluation; `visits` counts steps on rows.
+    `stays` marks the rows of the next epoch; `aside` is the loss of the others, as it was when they
+    left; `still` says that nothing has moved since the last exact evaluation; `visits` counts steps
+    on rows.
     """
 
     alpha: np.ndarray
     w: np.ndarray
     order: np.ndarray
+    stays: np.ndarray
     rng: np.ndarray
     active: int
     cursor: int
@@ -66,11 +70,10 @@ class DualState(NamedTuple):
         """The work done, in passes over all rows."""
         return self.visits / len(self.order)
 
-    def plus(self, tally: Tally) -> DualState:
-        """After these steps."""
-        cursor, active, *sums = tally
-        added = {name: getattr(self, name) + x for name, x in zip(_SUMS, sums, strict=True)}
-        return self._replace(cursor=cursor, active=active, **added)
+    def plus(self, steps: int, tally: Tally) -> DualState:
+        """After so many steps."""
+        added = {name: getattr(self, name) + x for name, x in tally._asdict().items()}
+        return self._replace(cursor=self.cursor + steps, visits=self.visits + steps, **added)
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class Dual:
             alpha=np.zeros(n) if alpha is None else alpha,
             w=w,
             order=np.arange(n),
+            stays=np.ones(n, dtype=np.bool_),
             rng=stream(seed),
             active=n,
             cursor=0,
@@ -110,8 +114,9 @@ class Dual:
     def step(self, problem: Problem, state: DualState) -> DualState:
         """One epoch over the active rows, or a slice of a long one."""
         if state.cursor == 0:
-            shuffle(state.order, state.active, state.rng)
-        state = state.plus(_advance(problem, state))
+            size = _BLOCK if n_entries(problem.rows) > _CACHED else len(state.order)
+            state = state._replace(active=arrange(state.stays, size, state.rng, state.order))
+        state = _advance(problem, state)
         if state.cursor < state.active:
             return state
         away = state.w - problem.center
@@ -139,44 +144,43 @@ class Dual:
         """Go on from the exact w; a row whose exact margin says so stays or goes aside."""
         state.w[:] = seen.w
         state = state._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
-        active, aside = n_rows(problem.rows), 0.0
+        state.stays[:] = True
+        aside = 0.0
         radius = min(state.radius, self.radius(seen.certificate.gap))
         if radius < np.inf:
             state = state._replace(radius=radius)
-            active, aside = _part(problem, state, seen.margins)
+            aside = _part(problem, state, seen.margins)
         exhausted = state.exhausted and state.still
-        return state._replace(active=active, aside=aside, still=True, exhausted=exhausted)
+        return state._replace(aside=aside, still=True, exhausted=exhausted)
 
 
-def _advance(problem: Problem, state: DualState) -> Tally:
+def _advance(problem: Problem, state: DualState) -> DualState:
     """Steps on the rest of the epoch or on a slice of it, by one thread or by all."""
     n, threads = n_rows(problem.rows), allowed()
     length = max(1, _SLICE * n // max(1, n_entries(problem.rows)))
     between = round_length(problem, state.active, threads)
-    if not between:
-        return Tally(*_sweep(problem, state, length))
-    last = min(state.active, state.cursor + threads * length)
-    return team_steps(problem, state, last, between, threads)
+    if between:
+        last = min(state.active, state.cursor + threads * length)
+        tally = team_steps(problem, state, last, between, threads)
+    else:
+        last = min(state.active, state.cursor + length)
+        tally = Tally(*_sweep(problem, state, last))
+    return state.plus(last - state.cursor, tally)
 
 
 @hot
 def _part(problem, state, margins):
-    """Order the active rows before those aside; returns their number and the loss of the rest."""
-    order, alpha, c = state.order, state.alpha, problem.c
-    active, aside = order.shape[0], 0.0
-    s = 0
-    while s < active:
-        i = order[s]
+    """Set rows aside; returns their loss."""
+    alpha, c = state.alpha, problem.c
+    aside = 0.0
+    for i in range(alpha.shape[0]):
         slack = state.radius * np.sqrt(problem.q[i])
         if settled(problem.loss, alpha[i] / c[i], margins[i], slack):
-            active -= 1
-            order[s], order[active] = order[active], i
+            state.stays[i] = False
             aside += c[i] * value(problem.loss, margins[i])
-        else:
-            s += 1
-    return active, aside
+    return aside
 
 
 @hot
-def _sweep(problem, state, length):
-    return steps(problem, state, state.w, state.cursor, state.active, length)
+def _sweep(problem, state, last):
+    return steps(problem, state, state.w, state.cursor, last)

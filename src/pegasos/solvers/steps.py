@@ -16,15 +16,12 @@ _FAR = 8  # the same for the numbers that belong to a row
 
 
 class Tally(NamedTuple):
-    """Where the steps ended, how many rows are active, and what they summed."""
+    """What steps on rows sum."""
 
-    cursor: int
-    active: int
     terms: float
     losses: float
     aside: float
     moves: int
-    visits: int
 
 
 @helper
@@ -37,32 +34,30 @@ def settled(loss, a, z, slack):
 
 
 @helper
-def steps(problem, state, w, s, active, length):
-    """Steps on up to `length` rows order[s:active]; a row that is settled goes to the end.
+def steps(problem, state, w, first, last):
+    """Steps on the rows order[first:last]; a row that is settled stays out of the next epoch.
 
     Returns the fields of a Tally.
     """
     alpha, order, radius = state.alpha, state.order, state.radius
     loss, rows = problem.loss, problem.rows
-    terms, losses, aside, moves, visits = 0.0, 0.0, 0.0, 0, 0
-    while s < active and visits < length:
-        visits += 1
-        if s + _FAR < active:
+    terms, losses, aside, moves = 0.0, 0.0, 0.0, 0
+    for s in range(first, last):
+        if s + _FAR < last:
             far = order[s + _FAR]
             row_announce(rows, far)
             prefetch(alpha, far)
             prefetch(problem.q, far)
             prefetch(problem.c, far)
             prefetch(problem.y, far)
-        if s + _AHEAD < active:
+        if s + _AHEAD < last:
             row_prefetch(rows, order[s + _AHEAD])
         i = order[s]
         c, y, q, old = problem.c[i], problem.y[i], problem.q[i], alpha[i]
         z = y * row_dot(rows, i, w)
         cost = c * value(loss, z)
         if radius < np.inf and settled(loss, old / c, z, radius * np.sqrt(q)):
-            active -= 1
-            order[s], order[active] = order[active], i
+            state.stays[i] = False
             aside += cost
             continue
         losses += cost
@@ -72,5 +67,4 @@ def steps(problem, state, w, s, active, length):
             alpha[i] = new
             row_axpy(rows, i, (new - old) * y, w)
             moves += abs(new - old) > 1e-15 * abs(new)
-        s += 1
-    return s, active, terms, losses, aside, moves, visits
+    return terms, losses, aside, moves

@@ -37,12 +37,12 @@ _WORTH = 4e6  # of an epoch, or threads take longer to start
 
 
 class Team(NamedTuple):
-    """What the threads share: w, their copies of it, alpha before the steps, sums of each."""
+    """What the threads share: w, their copies of it, alpha before a round, sums of each."""
 
     w: np.ndarray
     copies: np.ndarray
     move: np.ndarray
-    start: np.ndarray
+    before: np.ndarray
     sums: np.ndarray
     gate: np.ndarray
 
@@ -56,18 +56,16 @@ def round_length(problem: Problem, active: int, threads: int) -> int:
 
 
 def team_steps(problem: Problem, state: Any, last: int, length: int, threads: int) -> Tally:
-    """Steps on the rows order[cursor:last], those that stay active before those set aside."""
-    order, first = state.order, state.cursor
-    width = len(state.w)
+    """Steps on the rows order[cursor:last]."""
     team = Team(
         w=state.w,
         copies=np.repeat(state.w[None], threads, axis=0),
-        move=np.empty(width),
-        start=state.alpha.copy(),
+        move=np.empty(len(state.w)),
+        before=np.empty((threads, length)),
         sums=np.zeros((threads, 16)),
         gate=gate(),
     )
-    bounds = np.linspace(first, last, threads + 1).astype(np.int64)
+    bounds = np.linspace(state.cursor, last, threads + 1).astype(np.int64)
     rounds = -(-int(np.diff(bounds).max()) // length)
 
     def work(k: int) -> Tally:
@@ -75,43 +73,28 @@ def team_steps(problem: Problem, state: Any, last: int, length: int, threads: in
         return Tally(*_part(problem, state, team, part, (rounds, length)))
 
     tallies = together(work, threads, lambda: close(team.gate))
-    return _joined(order, bounds, state, last, tallies)
-
-
-def _joined(order, bounds, state, last, tallies: list[Tally]) -> Tally:
-    """Bring the rows that stay active together; the sums of all."""
-    pairs = list(zip(bounds[:-1], bounds[1:], tallies, strict=True))
-    stay = [order[s : t.active].copy() for s, _, t in pairs]
-    aside = [order[t.active : e].copy() for _, e, t in pairs]
-    unseen = order[last : state.active].copy()
-    order[state.cursor : state.active] = np.concatenate([*stay, unseen, *aside])
-    cursor = state.cursor + sum(map(len, stay))
-    active = state.active - sum(map(len, aside))
-    sums = (sum(values) for values in zip(*(t[2:] for t in tallies), strict=True))
-    return Tally(cursor, active, *sums)
+    return Tally(*(sum(values) for values in zip(*tallies, strict=True)))
 
 
 @hot
 def _part(problem, state, team, part, pace):
-    """The share of thread k: rows order[s:active] in rounds, and a piece of the columns."""
-    k, s, active = part
+    """The share of thread k: rows order[s:end] in rounds, and a piece of the columns."""
+    k, s, end = part
     rounds, length = pace
     K, width = team.copies.shape
     own, sums = team.copies[k], team.sums
     left, right = k * width // K, (k + 1) * width // K
     w, move, pieces = team.w[left:right], team.move[left:right], team.copies[:, left:right]
-    terms, losses, aside, moves, visits = 0.0, 0.0, 0.0, 0, 0
+    terms, losses, aside, moves = 0.0, 0.0, 0.0, 0
     for r in range(rounds):
-        first, at = s, 8 * (r % 2)  # others may still read the sums of the last round
-        s, active, a, b, c, d, e = steps(problem, state, own, s, active, length)
-        terms, losses, aside, moves, visits = (
-            terms + a,
-            losses + b,
-            aside + c,
-            moves + d,
-            visits + e,
-        )
-        sums[k, at] = _change(problem, state.alpha, team.start, state.order[first:s])
+        at = 8 * (r % 2)  # others may still read the sums of the last round
+        first, s = s, min(s + length, end)
+        chosen, before = state.order[first:s], team.before[k]
+        for t in range(s - first):
+            before[t] = state.alpha[chosen[t]]
+        a, b, c, d = steps(problem, state, own, first, s)
+        terms, losses, aside, moves = terms + a, losses + b, aside + c, moves + d
+        sums[k, at] = _change(problem, state.alpha, before, chosen)
         meet(team.gate, K)
         sums[k, at + 1], sums[k, at + 2] = _merge(w, pieces, move)
         meet(team.gate, K)
@@ -122,18 +105,18 @@ def _part(problem, state, team, part, pace):
         if gain < _FULL * square:
             theta = max(0.0, gain / square)
             _spread(w, pieces, move, theta - 1.0)
-            _shorten(state.alpha, team.start, state.order[first:s], theta)
+            _shorten(state.alpha, before, chosen, theta)
             meet(team.gate, K)
-    return s, active, terms, losses, aside, moves, visits
+    return terms, losses, aside, moves
 
 
 @helper
-def _change(problem, alpha, start, chosen):
+def _change(problem, alpha, before, chosen):
     """By how much the steps on these rows lowered sum c_i l*(-alpha_i/c_i)."""
     total = 0.0
     for t in range(chosen.shape[0]):
         i = chosen[t]
-        c, new, old = problem.c[i], alpha[i], start[i]
+        c, new, old = problem.c[i], alpha[i], before[t]
         if new != old:
             total += c * conjugate(problem.loss, old / c) - c * conjugate(problem.loss, new / c)
     return total
@@ -171,8 +154,8 @@ def _spread(w, pieces, move, theta):
 
 
 @helper
-def _shorten(alpha, start, chosen, theta):
+def _shorten(alpha, before, chosen, theta):
     """Only a part of the steps on these rows."""
     for t in range(chosen.shape[0]):
         i = chosen[t]
-        alpha[i] = start[i] + theta * (alpha[i] - start[i])
+        alpha[i] = before[t] + theta * (alpha[i] - before[t])
