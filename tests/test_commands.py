@@ -451,7 +451,7 @@ def test_a_kernel_machine_is_trained_applied_and_inspected(folder):
     assert "proven" in done.output and f"{expected.support_.size} support vectors" in done.output
     assert np.array_equal(found.decision_function(X), expected.decision_function(X))
     printed = invoke("predict", model, HEART).stdout.split()
-    assert printed == [str(label) for label in expected.predict(X)]
+    assert printed == [str(int(label)) for label in expected.predict(X)]
     facts = json.loads(invoke("evaluate", model, HEART, "--json").stdout)
     assert facts["accuracy"] == expected.score(X, y)
     assert "Gaussian(gamma=0.125)" in invoke("inspect", model).stdout

@@ -325,7 +325,7 @@ def check_number(name: str, value: Any) -> None:
     if name == "degree" and not (number and value in range(MAX_POWER + 1)):
         raise ValueError(f"degree must be an integer from 0 to {MAX_POWER}, got {value!r}")
     if name == "coef0" and not (number and math.isfinite(value)):
-        raise ValueError(f"coef0 must be a finite number, got {value!r}")
+        raise ValueError(f"coef0 must be finite and a number, got {value!r}")
     if name == "gamma" and isinstance(value, str):
         if value not in ("scale", "auto"):
             raise ValueError(f"gamma must be 'scale', 'auto' or a number > 0, got {value!r}")
