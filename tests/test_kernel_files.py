@@ -118,6 +118,8 @@ LIES = {
     "fields": ({"kernel": {"kernel": "Gaussian", "fields": []}}, {}, "fields of Gaussian"),
     "gamma": ({"kernel": {"kernel": "Gaussian", "fields": [-1.0]}}, {}, "gamma must be finite"),
     "word": ({"kernel": {"kernel": "Gaussian", "fields": ["scale"]}}, {}, "must be a number"),
+    "huge": ({"kernel": {"kernel": "Gaussian", "fields": [10**400]}}, {}, "gamma is not finite"),
+    "threads": ({"parameters": {"n_threads": []}}, {}, "parameters: n_threads"),
     "factor": ({"kernel": {"kernel": "Scaled", "fields": [-1.0, nested(0)]}}, {}, ">= 0"),
     "part": ({"kernel": {"kernel": "Sum", "fields": [1.0, nested(0)]}}, {}, "must be a kernel"),
     "many": ({"kernel": nested(300)}, {}, "more than 64 parts"),

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from pegasos.core.rows import CsrRows
 from pegasos.data.check import as_rows
 from pegasos.estimators import kernel_streams
+from pegasos.estimators import parameters as par
 from pegasos.estimators.kernel import SVC
 from pegasos.estimators.kernel_online import KernelPegasosClassifier
 from pegasos.estimators.model_facts import (
@@ -44,6 +45,8 @@ def to_record(estimator: Any, parameters: dict[str, Any], common: dict[str, Any]
 
 def restore(estimator: Any, record: KernelRecord) -> None:
     """Make an estimator with the parameters of a record the one that was saved."""
+    with facts_of_a_file("parameters"):
+        par.threads_of(estimator.n_threads)  # which predictions need
     if isinstance(estimator, SVC):
         _restore_svc(estimator, record)
     else:

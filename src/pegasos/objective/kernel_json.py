@@ -42,8 +42,7 @@ def _plain(value: Any) -> Any:
 def from_json(value: Any) -> Any:
     """The kernel, its numbers checked; a ValueError says what is wrong."""
     try:
-        kernel = _made(value, [0])
-        return kernel
+        return _made(value, [0])
     except (KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"kernel: {str(error)[:100]}") from None
 
@@ -89,6 +88,10 @@ def _factors(kernel: Any) -> None:
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"kernel: {name} must be a number, got {str(value)[:40]!r}")
-    if not math.isfinite(value):
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
         raise ValueError(f"kernel: {name} is not finite")
-    return float(value)
+    return number
