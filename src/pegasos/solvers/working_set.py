@@ -24,6 +24,7 @@ import numpy as np
 
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.kernel_problem import KernelProblem
+from pegasos.solvers.free_steps import free_step
 from pegasos.solvers.kernel_cache import add_rows
 from pegasos.solvers.kernel_dual import coordinate_steps
 from pegasos.solvers.kernel_rows import KernelRows
@@ -32,6 +33,7 @@ from pegasos.solvers.smo import Board, board, pair_steps
 from pegasos.solvers.working_matrix import WorkingMatrix
 
 _SLICE = 1 << 27  # numbers of the matrix read between two returns to Python
+_PATIENCE = 5  # steps per variable after which free ones are moved together
 _NARROW = 1e-5  # the violation to which float32 is good
 
 
@@ -148,12 +150,13 @@ class WorkingSet:
         goal = max(enough, depth * state.violation, 0.0 if state.wide else 0.5 * _NARROW)
         method = pair_steps if problem.free else coordinate_steps
         m = len(small.beta)
-        length, total = max(1, _SLICE // m), 0
+        length, total = max(1, min(_SLICE // m, _PATIENCE * m)), 0
         while total < 50 * m:
-            steps, _ = method(small, goal, min(length, 50 * m - total))
+            steps, _ = method(small, goal, length)
             total += steps
             if steps < length:
                 break
+            free_step(small, problem.free)
         return total
 
     def candidate(self, problem: KernelProblem, state: KernelState) -> tuple[np.ndarray, Any]:
