@@ -142,23 +142,25 @@ def _dots(typing_context: Any, values: Any, columns: Any, W: Any, out: Any) -> A
         target = code.line(3, ir.IntType(64)(0))
         zero = ir.Constant(code.vector, [0.0] * LANES)
         sums = [cgutils.alloca_once_value(builder, code.load(target))]
-        sums.append(cgutils.alloca_once_value(builder, zero))
+        sums += [cgutils.alloca_once_value(builder, zero) for _ in range(3)]
 
         def add(k: Any, total: Any) -> None:
             x, column = code.entry(k)
             w = code.load(code.line(2, column))
             builder.store(code.madd(x, w, builder.load(total)), total)
 
-        one = ir.Constant(code.count.type, 1)
-        pairs = builder.lshr(code.count, one)
-        with cgutils.for_range(builder, pairs) as loop:  # one sum would wait for each addition
-            k = builder.shl(loop.index, one)
-            add(k, sums[0])
-            add(builder.add(k, one), sums[1])
-        odd = builder.and_(code.count, one)
-        with builder.if_then(builder.icmp_unsigned("==", odd, one)):
-            add(builder.sub(code.count, one), sums[0])
-        total = builder.fadd(builder.load(sums[0]), builder.load(sums[1]))
+        def number(value: int) -> Any:
+            return ir.Constant(code.count.type, value)
+
+        fours = builder.lshr(code.count, number(2))
+        with cgutils.for_range(builder, fours) as loop:  # one sum would wait for each addition
+            k = builder.shl(loop.index, number(2))
+            for place, total in enumerate(sums):
+                add(builder.add(k, number(place)), total)
+        with cgutils.for_range(builder, builder.and_(code.count, number(3))) as loop:
+            add(builder.add(builder.shl(fours, number(2)), loop.index), sums[0])
+        pairs = [builder.fadd(builder.load(sums[k]), builder.load(sums[k + 2])) for k in range(2)]
+        total = builder.fadd(*pairs)
         builder.store(total, target, align=code.lines.bitwidth // 8)
         return context.get_dummy_value()
 

@@ -18,7 +18,7 @@ from pegasos.estimators.one_vs_all import Task, solve_all
 from pegasos.estimators.path import copy_with
 from pegasos.estimators.sweeps import LEAST_TOL, Answers, goal_of, shared_problem, sweep
 from pegasos.model.linear import chosen, scores_of
-from pegasos.solvers.auto import descends
+from pegasos.solvers.auto import descent_budget
 from pegasos.solvers.lanes import Lane, Many
 
 
@@ -145,17 +145,19 @@ def _sweep_folds(task: Task, folds: list[Fold], Cs: list[float], deadline: float
     shared = shared_problem(task)
     if shared is None:
         return {}, False
-    lanes, places = [], []
+    lanes, places, most = [], [], 0.0
     for f, fold in enumerate(folds):
         c = np.zeros(len(task.label))
         c[fold.rows] = fold.c
         for j, C in enumerate(Cs):
-            if descends(shared._replace(c=C * c)):
+            budget = descent_budget(shared._replace(c=C * c))
+            most = max(most, budget)
+            if budget:
                 for k, target in enumerate(task.targets):
                     lanes.append(Lane(target, C, task.centers[k], c))
                     places.append((j * len(folds) + f, k))
     many = Many(shared, task.label, lanes, w_only=task.stop.tol >= LEAST_TOL)
-    return sweep(many, places, goal_of(task, deadline), task.seed)
+    return sweep(many, places, goal_of(task, deadline, most), task.seed)
 
 
 def _accuracy(unit, task: Task, data, folds: list[Fold], Cs: list[float], weights) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pegasos.core.lanes import LANES
 from pegasos.objective.problem import Problem, make_problem
-from pegasos.solvers.auto import Choice, descends
+from pegasos.solvers.auto import Choice, descent_budget
 from pegasos.solvers.driver import Progress, Run
 from pegasos.solvers.lanes import Found, Goal, Lane, Many, descend
 
@@ -22,6 +22,7 @@ log = logging.getLogger("pegasos")
 SEVERAL = 3  # problems: fewer are faster one by one
 SPAN = 100.0  # between values of C in a group: they share the scale of a free intercept
 LEAST_TOL = 1e-4  # beyond it float32 does not lead
+SHARED = 4  # passes of eight lanes for one that a problem would be given alone
 MOST_EPOCHS = 500  # together; what is slower goes on alone, and may change its solver
 
 
@@ -44,9 +45,10 @@ def shared_problem(task: Task) -> Problem | None:
     return make_problem(task.rows, y, task.c, task.loss, None, task.free)
 
 
-def goal_of(task: Task, deadline: float) -> Goal:
-    limit = min(MOST_EPOCHS, task.stop.max_epochs - 1)
-    return Goal(max(task.stop.tol, LEAST_TOL), limit, deadline)
+def goal_of(task: Task, deadline: float, budget: float) -> Goal:
+    """The goal of lanes of which the slowest has a budget of passes alone."""
+    limit = min(MOST_EPOCHS, task.stop.max_epochs - 1, SHARED * budget)
+    return Goal(max(task.stop.tol, LEAST_TOL), int(limit), deadline)
 
 
 def sweep_path(task: Task, Cs: list[float], deadline: float) -> tuple[Answers, bool]:
@@ -54,10 +56,12 @@ def sweep_path(task: Task, Cs: list[float], deadline: float) -> tuple[Answers, b
     shared = shared_problem(task)
     if shared is None:
         return {}, False
-    chosen = [j for j, C in enumerate(Cs) if descends(shared._replace(c=C * task.c))]
+    budgets = [descent_budget(shared._replace(c=C * task.c)) for C in Cs]
+    chosen = [j for j, budget in enumerate(budgets) if budget]
     places = [(j, k) for j in chosen for k in range(len(task.targets))]
     lanes = [Lane(task.targets[k], Cs[j], task.centers[k], task.c) for j, k in places]
-    return sweep(Many(shared, task.label, lanes), places, goal_of(task, deadline), task.seed)
+    goal = goal_of(task, deadline, max(budgets))
+    return sweep(Many(shared, task.label, lanes), places, goal, task.seed)
 
 
 def sweep(many: Many, places: list[tuple[int, int]], goal: Goal, seed: int) -> tuple[Answers, bool]:

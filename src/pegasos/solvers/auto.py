@@ -59,7 +59,9 @@ class AutoState(NamedTuple):
     def after(self, epochs: int) -> AutoState:
         """The state of a run that began with epochs of many problems in one sweep."""
         reason = f"{self.choice.reason}; first {epochs} epochs together with other problems"
-        return self._replace(spent=epochs, choice=self.choice._replace(reason=reason))
+        limit = max(0.0, self.limit - epochs) if self.choice.name == "dual" else self.limit
+        choice = self.choice._replace(reason=reason)
+        return self._replace(spent=epochs, limit=limit, choice=choice)
 
     @property
     def epoch(self) -> int:
@@ -161,9 +163,10 @@ def _settles(loss: Any) -> bool:
     return bool(slope(loss, 30.0) == slope(loss, np.inf))
 
 
-def descends(problem: Problem) -> bool:
-    """Whether descent is the method to begin with."""
-    return _plan(problem)[0] == "dual"
+def descent_budget(problem: Problem) -> float:
+    """The passes of descent to begin with; 0: another method begins."""
+    name, budget, _ = _plan(problem)
+    return budget if name == "dual" else 0.0
 
 
 def _plan(problem: Problem) -> tuple[str, float, str]:

@@ -16,7 +16,7 @@ W is float32: good for gaps of 1e-4, not less.
 from __future__ import annotations
 
 import time
-from functools import partial
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from pegasos.core.lanes import LANES, lines
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import shuffle, stream
 from pegasos.core.rows import n_columns, n_entries, n_rows, row_axpys, row_dots, row_prefetch
-from pegasos.core.threads import allowed, run_blocks
+from pegasos.core.threads import side_by_side
 from pegasos.objective.certificate import Evaluation, evaluate_all
 from pegasos.objective.losses import conjugate, dual_step, value
 from pegasos.objective.problem import Problem
@@ -102,30 +102,20 @@ def descend(
 
     What is found depends on the groups, not on the number of threads.
     """
-    waiting = [_Group(many, group, goal, seed) for group in groups]
     visits = _TICK * n_rows(many.shared.rows) // max(1, n_entries(many.shared.rows)) + 1
+
+    def work(part: list[int], halted: Callable[[], bool]) -> list[Found] | None:
+        group = _Group(many, part, goal, seed)
+        while not (group.found or halted() or time.perf_counter() >= goal.deadline):
+            group.advance(visits)
+        return group.found or (group.certified() if group.begun else None)
+
+    answers, interrupted = side_by_side(work, groups)
     found: list[Found | None] = [None] * len(many.lanes)
-    interrupted = False
-    try:
-        while waiting and time.perf_counter() < goal.deadline:
-            working = waiting[: allowed()]
-            run_blocks(partial(_advance, working, visits), len(working), 1)
-            for group in (group for group in working if group.found):
-                waiting.remove(group)
-                for p, answer in zip(group.part, group.found, strict=True):
-                    found[p] = answer
-    except KeyboardInterrupt:
-        interrupted = True
-    for group in waiting:
-        if group.begun:
-            for p, answer in zip(group.part, group.certified(), strict=True):
-                found[p] = answer
+    for part, group in zip(groups, answers, strict=True):
+        for p, answer in zip(part, group or [], strict=group is not None):
+            found[p] = answer
     return found, interrupted
-
-
-def _advance(groups: list[_Group], visits: int, start: int, stop: int) -> None:
-    for group in groups[start:stop]:
-        group.advance(visits)
 
 
 class _Group:
