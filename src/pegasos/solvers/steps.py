@@ -23,8 +23,22 @@ class Tally(NamedTuple):
     terms: float
     losses: float
     aside: float
+    gain: float
     moves: int
     visits: int
+
+
+class Place(NamedTuple):
+    """What the steps go by: the point, the active rows order[:active], where they begin, the
+    radius of shrinking, the kink of a loss of two lines."""
+
+    alpha: np.ndarray
+    w: np.ndarray
+    order: np.ndarray
+    active: int
+    cursor: int
+    radius: float
+    kink: float
 
 
 @helper
@@ -37,14 +51,14 @@ def settled(loss, a, z, slack):
 
 
 @helper
-def steps(problem, state, w, s, active, length):
+def steps(problem, place, w, s, active, length):
     """Steps on up to `length` rows order[s:active]; a row that is settled goes to the end.
 
     Returns the fields of a Tally.
     """
-    alpha, order, radius = state.alpha, state.order, state.radius
+    alpha, order, radius = place.alpha, place.order, place.radius
     loss, rows = problem.loss, problem.rows
-    terms, losses, aside, moves, visits = 0.0, 0.0, 0.0, 0, 0
+    terms, losses, aside, gain, moves, visits = 0.0, 0.0, 0.0, 0.0, 0, 0
     while s < active and visits < length:
         visits += 1
         if s + _FAR < active:
@@ -71,6 +85,7 @@ def steps(problem, state, w, s, active, length):
         if new != old:
             alpha[i] = new
             row_axpy(rows, i, (new - old) * y, w)
+            gain += (new - old) * (place.kink - z - 0.5 * q * (new - old))
             moves += abs(new - old) > 1e-15 * abs(new)
         s += 1
-    return s, active, terms, losses, aside, moves, visits
+    return s, active, terms, losses, aside, gain, moves, visits

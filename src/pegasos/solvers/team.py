@@ -15,7 +15,7 @@ Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one round an epoch.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from pegasos.core.rows import n_columns, row_work
 from pegasos.core.threads import together
 from pegasos.objective.losses import conjugate
 from pegasos.objective.problem import Problem
-from pegasos.solvers.steps import Tally, steps
+from pegasos.solvers.steps import Place, Tally, steps
 
 _ROUNDS = 16  # fewer in an epoch, and it takes more of them
 _COLUMNS = 1024  # of a block that stays in cache
@@ -55,15 +55,15 @@ def round_length(problem: Problem, active: int, threads: int) -> int:
     return length if worth else 0
 
 
-def team_steps(problem: Problem, state: Any, last: int, length: int, threads: int) -> Tally:
+def team_steps(problem: Problem, place: Place, last: int, length: int, threads: int) -> Tally:
     """Steps on the rows order[cursor:last], those that stay active before those set aside."""
-    order, first = state.order, state.cursor
-    width = len(state.w)
+    order, first = place.order, place.cursor
+    width = len(place.w)
     team = Team(
-        w=state.w,
-        copies=np.repeat(state.w[None], threads, axis=0),
+        w=place.w,
+        copies=np.repeat(place.w[None], threads, axis=0),
         move=np.empty(width),
-        start=state.alpha.copy(),
+        start=place.alpha.copy(),
         sums=np.zeros((threads, 16)),
         gate=gate(),
     )
@@ -72,27 +72,27 @@ def team_steps(problem: Problem, state: Any, last: int, length: int, threads: in
 
     def work(k: int) -> Tally:
         part = k, bounds[k], bounds[k + 1]
-        return Tally(*_part(problem, state, team, part, (rounds, length)))
+        return Tally(*_part(problem, place, team, part, (rounds, length)))
 
     tallies = together(work, threads, lambda: close(team.gate))
-    return _joined(order, bounds, state, last, tallies)
+    return _joined(order, bounds, place, last, tallies)
 
 
-def _joined(order, bounds, state, last, tallies: list[Tally]) -> Tally:
+def _joined(order, bounds, place, last, tallies: list[Tally]) -> Tally:
     """Bring the rows that stay active together; the sums of all."""
     pairs = list(zip(bounds[:-1], bounds[1:], tallies, strict=True))
     stay = [order[s : t.active].copy() for s, _, t in pairs]
     aside = [order[t.active : e].copy() for _, e, t in pairs]
-    unseen = order[last : state.active].copy()
-    order[state.cursor : state.active] = np.concatenate([*stay, unseen, *aside])
-    cursor = state.cursor + sum(map(len, stay))
-    active = state.active - sum(map(len, aside))
+    unseen = order[last : place.active].copy()
+    order[place.cursor : place.active] = np.concatenate([*stay, unseen, *aside])
+    cursor = place.cursor + sum(map(len, stay))
+    active = place.active - sum(map(len, aside))
     sums = (sum(values) for values in zip(*(t[2:] for t in tallies), strict=True))
     return Tally(cursor, active, *sums)
 
 
 @hot
-def _part(problem, state, team, part, pace):
+def _part(problem, place, team, part, pace):
     """The share of thread k: rows order[s:active] in rounds, and a piece of the columns."""
     k, s, active = part
     rounds, length = pace
@@ -100,10 +100,10 @@ def _part(problem, state, team, part, pace):
     own, sums = team.copies[k], team.sums
     left, right = k * width // K, (k + 1) * width // K
     w, move, pieces = team.w[left:right], team.move[left:right], team.copies[:, left:right]
-    terms, losses, aside, moves, visits = 0.0, 0.0, 0.0, 0, 0
+    terms, losses, aside, total, moves, visits = 0.0, 0.0, 0.0, 0.0, 0, 0
     for r in range(rounds):
         first, at = s, 8 * (r % 2)  # others may still read the sums of the last round
-        s, active, a, b, c, d, e = steps(problem, state, own, s, active, length)
+        s, active, a, b, c, _, d, e = steps(problem, place, own, s, active, length)
         terms, losses, aside, moves, visits = (
             terms + a,
             losses + b,
@@ -111,7 +111,7 @@ def _part(problem, state, team, part, pace):
             moves + d,
             visits + e,
         )
-        sums[k, at] = _change(problem, state.alpha, team.start, state.order[first:s])
+        sums[k, at] = _change(problem, place.alpha, team.start, place.order[first:s])
         meet(team.gate, K)
         sums[k, at + 1], sums[k, at + 2] = _merge(w, pieces, move)
         meet(team.gate, K)
@@ -119,12 +119,15 @@ def _part(problem, state, team, part, pace):
         for p in range(1, K):
             gain += sums[p, at] + sums[p, at + 1]
             square += sums[p, at + 2]
+        theta = 1.0
         if gain < _FULL * square:
             theta = max(0.0, gain / square)
             _spread(w, pieces, move, theta - 1.0)
-            _shorten(state.alpha, team.start, state.order[first:s], theta)
+            _shorten(place.alpha, team.start, place.order[first:s], theta)
             meet(team.gate, K)
-    return s, active, terms, losses, aside, moves, visits
+        if k == 0:  # what all gained together
+            total += theta * (gain - 0.5 * theta * square)
+    return s, active, terms, losses, aside, total, moves, visits
 
 
 @helper
