@@ -8,8 +8,8 @@ Shrinking: a variable at its bound leaves the epoch when its margin is further i
            `caution` ||x_i|| sqrt(2 gap); with caution = 1 and the true gap that is a proof that
            it stays there, since ||w - w*|| <= sqrt(2 gap). At each certificate the exact margins
            say anew who is aside.
-Moves:     after `patience` epochs, for a loss of two lines, each epoch begins at the best point in the
-           span of the last moves (see `solvers.moves`)
+Moves:     after `patience` epochs, for a loss of two lines, each epoch begins at the best point in
+           the span of the last moves (see `solvers.moves`)
 Stopping:  `estimate`, the sum over the epoch of c_i l(z_i) + c_i l*(-alpha_i/c_i) + alpha_i z_i:
            each term is >= 0 and their sum at one w is the duality gap. The driver certifies.
 
