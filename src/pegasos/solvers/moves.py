@@ -108,7 +108,10 @@ def _solution(G: np.ndarray, g: np.ndarray) -> np.ndarray:
     """theta with G theta = g in the span of the moves that differ."""
     scale = np.sqrt(np.maximum(np.diag(G), 0.0))
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
-    sizes, V = np.linalg.eigh(inverse[:, None] * G * inverse)
+    scaled = inverse[:, None] * G * inverse
+    if not np.isfinite(scaled).all():  # overflow: no step
+        return np.zeros_like(g)
+    sizes, V = np.linalg.eigh(scaled)
     V = V[:, sizes > _SAME]
     return inverse * (V @ ((V.T @ (inverse * g)) / sizes[sizes > _SAME]))
 
