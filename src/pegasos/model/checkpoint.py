@@ -25,6 +25,7 @@ from pegasos.solvers import (
     intercept,
     interior,
     linalg,
+    moves,
     newton,
     newton_cg,
     stops,
@@ -58,7 +59,7 @@ _TYPES: dict[str, type] = {
         *(newton_cg.NewtonCG, newton_cg.NewtonCGState, newton_cg.Response),
         *(newton_cg.Preconditioner, linalg.Factor),
         *(driver.Snapshot, driver.Progress, Certificate, Evaluation, Finished, Solved),
-        stops.Scored,
+        *(stops.Scored, moves.Moves),
     )
 }
 _KEPT_OF_PROBLEM = ("q", "center", "free")

@@ -103,6 +103,20 @@ def domain(loss: Any) -> tuple[float, float]:
     return -slope(loss, math.inf), -slope(loss, -math.inf)
 
 
+def kink(loss: Any) -> float:
+    """Where the lines of a loss of two lines meet; NaN for any other loss.
+
+    l* of such a loss is a line over its domain, and a convex function that meets the chord in the
+    middle is one.
+    """
+    low, high = domain(loss)
+    if not -math.inf < low < high < math.inf:
+        return math.nan
+    left, middle, right = (conjugate(loss, a) for a in (low, 0.5 * (low + high), high))
+    straight = abs(left + right - 2.0 * middle) <= 1e-12 * (abs(left) + abs(right))
+    return (left - right) / (high - low) if straight else math.nan
+
+
 def check_loss(loss: Any) -> Any:
     """`loss` itself, or a TypeError that names the verb it lacks."""
     for verb in VERBS:

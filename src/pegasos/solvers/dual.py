@@ -9,6 +9,8 @@ Shrinking: a variable at its bound leaves the epoch when its margin is further i
            `caution` ||x_i|| sqrt(2 gap); with caution = 1 and the true gap that is a proof that
            it stays there, since ||w - w*|| <= sqrt(2 gap). At each certificate the exact margins
            say anew who is aside.
+Moves:     after `patience` epochs, for a loss of two lines, each epoch begins at the best point in
+           the span of the last moves (see `solvers.moves`)
 Stopping:  `estimate`, the sum over the epoch of c_i l(z_i) + c_i l*(-alpha_i/c_i) + alpha_i z_i:
            each term is >= 0 and their sum at one w is the duality gap. The driver certifies.
 
@@ -28,9 +30,10 @@ from pegasos.core.rng import arrange, stream
 from pegasos.core.rows import n_entries, n_rows
 from pegasos.core.threads import allowed
 from pegasos.objective.certificate import Evaluation
-from pegasos.objective.losses import domain, value
+from pegasos.objective.losses import domain, kink, value
 from pegasos.objective.problem import Problem
-from pegasos.solvers.steps import Tally, settled, steps
+from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
+from pegasos.solvers.steps import Place, Tally, settled, steps
 from pegasos.solvers.team import round_length, team_steps
 
 _SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
@@ -43,7 +46,7 @@ class DualState(NamedTuple):
 
     `stays` marks the rows of the next epoch; `aside` is the loss of the others, as it was when they
     left; `still` says that nothing has moved since the last exact evaluation; `visits` counts steps
-    on rows.
+    on rows; `gain` is what the dual gained by steps since the last move was closed.
     """
 
     alpha: np.ndarray
@@ -57,6 +60,7 @@ class DualState(NamedTuple):
     terms: float
     losses: float
     aside: float
+    gain: float
     moves: int
     visits: int
     estimate: float
@@ -64,6 +68,7 @@ class DualState(NamedTuple):
     epoch: int
     still: bool
     exhausted: bool
+    past: Moves | None
 
     @property
     def passes(self) -> float:
@@ -78,10 +83,15 @@ class DualState(NamedTuple):
 
 @dataclass(frozen=True)
 class Dual:
-    """Dual coordinate descent; `caution` <= 1 scales the safe shrinking radius."""
+    """Dual coordinate descent; `caution` <= 1 scales the safe shrinking radius.
+
+    `memory`: how many moves it remembers (0: none), `patience`: epochs before it does.
+    """
 
     caution: float = 0.01
     shrinking: bool = True
+    memory: int = 3
+    patience: int = 20
 
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> DualState:
         n = n_rows(problem.rows)
@@ -102,6 +112,7 @@ class Dual:
             terms=0.0,
             losses=0.0,
             aside=0.0,
+            gain=0.0,
             moves=0,
             visits=0,
             estimate=np.inf,
@@ -109,11 +120,13 @@ class Dual:
             epoch=0,
             still=False,
             exhausted=False,
+            past=None,
         )
 
     def step(self, problem: Problem, state: DualState) -> DualState:
         """One epoch over the active rows, or a slice of a long one."""
         if state.cursor == 0:
+            state = self._combine(problem, state)
             size = _BLOCK if n_entries(problem.rows) > _CACHED else len(state.order)
             state = state._replace(active=arrange(state.stays, size, state.rng, state.order))
         state = _advance(problem, state)
@@ -133,6 +146,19 @@ class Dual:
             exhausted=state.moves == 0,
         )
 
+    def _combine(self, problem: Problem, state: DualState) -> DualState:
+        """Go to the best point in the span of the last moves, once descent has had its epochs."""
+        place, visits = _place(problem, state), state.visits
+        if not self.memory or state.epoch < self.patience or np.isnan(place.kink):
+            return state
+        if state.past is None:
+            return state._replace(past=no_moves(problem, place, visits, self.memory), gain=0.0)
+        ready = worthwhile(problem, state.past, visits) and moved(state.gain, state.objective)
+        if not ready:
+            return state
+        past = combined(problem, place, state.past, state.gain, visits)
+        return state._replace(past=past, gain=0.0, still=False)
+
     def radius(self, gap: Any) -> Any:
         """How far margins may move at such a gap, or gaps, in units of ||x_i||, for shrinking."""
         return self.caution * np.sqrt(2.0 * np.maximum(0.0, gap)) if self.shrinking else np.inf
@@ -149,38 +175,43 @@ class Dual:
         radius = min(state.radius, self.radius(seen.certificate.gap))
         if radius < np.inf:
             state = state._replace(radius=radius)
-            aside = _part(problem, state, seen.margins)
+            aside = _part(problem, _place(problem, state), seen.margins)
         exhausted = state.exhausted and state.still
         return state._replace(aside=aside, still=True, exhausted=exhausted)
 
 
 def _advance(problem: Problem, state: DualState) -> DualState:
     """Steps on the rest of the epoch or on a slice of it, by one thread or by all."""
-    n, threads = n_rows(problem.rows), allowed()
+    n, threads, place = n_rows(problem.rows), allowed(), _place(problem, state)
     length = max(1, _SLICE * n // max(1, n_entries(problem.rows)))
     between = round_length(problem, state.active, threads)
     if between:
         last = min(state.active, state.cursor + threads * length)
-        tally = team_steps(problem, state, last, between, threads)
+        tally = team_steps(problem, place, (state.cursor, last), between, threads)
     else:
         last = min(state.active, state.cursor + length)
-        tally = Tally(*_sweep(problem, state, last))
+        tally = Tally(*_sweep(problem, place, state.cursor, last))
     return state.plus(last - state.cursor, tally)
 
 
+def _place(problem: Problem, state: DualState) -> Place:
+    where = state.alpha, state.w, state.order, state.stays
+    return Place(*where, state.radius, kink(problem.loss))
+
+
 @hot
-def _part(problem, state, margins):
+def _part(problem, place, margins):
     """Set rows aside; returns their loss."""
-    alpha, c = state.alpha, problem.c
+    alpha, c = place.alpha, problem.c
     aside = 0.0
     for i in range(alpha.shape[0]):
-        slack = state.radius * np.sqrt(problem.q[i])
+        slack = place.radius * np.sqrt(problem.q[i])
         if settled(problem.loss, alpha[i] / c[i], margins[i], slack):
-            state.stays[i] = False
+            place.stays[i] = False
             aside += c[i] * value(problem.loss, margins[i])
     return aside
 
 
 @hot
-def _sweep(problem, state, last):
-    return steps(problem, state, state.w, state.cursor, last)
+def _sweep(problem, place, first, last):
+    return steps(problem, place, place.w, first, last)

@@ -91,13 +91,16 @@ class FreeIntercept:
         return self.solver.candidate(state.problem, state.inner)
 
     def refresh(self, problem: Problem, state: InterceptState, seen: Evaluation) -> InterceptState:
-        """Go on from the exact w and from the intercept that is best for it."""
+        """Go on from the exact w, its balanced alpha and the intercept that is best for it.
+
+        What the balance changes is no move of descent: its past begins anew.
+        """
         inner_problem = state.problem
         s = inner_problem.rows.bias
-        alpha, _ = self.candidate(problem, state)
+        state.inner.alpha[:] = seen.alpha
         b = seen.w[-1] * problem.rows.bias / s
         inner_problem.center[-1] = b
         w = seen.w.copy()
-        w[-1] = b + s * float(alpha @ problem.y)
+        w[-1] = b + s * float(seen.alpha @ problem.y)
         inner = self.solver.refresh(inner_problem, state.inner, seen._replace(w=w))
-        return state._replace(inner=inner)
+        return state._replace(inner=inner._replace(past=None))

@@ -21,7 +21,20 @@ class Tally(NamedTuple):
     terms: float
     losses: float
     aside: float
+    gain: float
     moves: int
+
+
+class Place(NamedTuple):
+    """What the steps go by: the point, the order of rows, which of them stay, the radius of
+    shrinking, the kink of a loss of two lines."""
+
+    alpha: np.ndarray
+    w: np.ndarray
+    order: np.ndarray
+    stays: np.ndarray
+    radius: float
+    kink: float
 
 
 @helper
@@ -34,14 +47,14 @@ def settled(loss, a, z, slack):
 
 
 @helper
-def steps(problem, state, w, first, last):
+def steps(problem, place, w, first, last):
     """Steps on the rows order[first:last]; a row that is settled stays out of the next epoch.
 
     Returns the fields of a Tally.
     """
-    alpha, order, radius = state.alpha, state.order, state.radius
+    alpha, order, radius = place.alpha, place.order, place.radius
     loss, rows = problem.loss, problem.rows
-    terms, losses, aside, moves = 0.0, 0.0, 0.0, 0
+    terms, losses, aside, gain, moves = 0.0, 0.0, 0.0, 0.0, 0
     for s in range(first, last):
         if s + _FAR < last:
             far = order[s + _FAR]
@@ -57,7 +70,7 @@ def steps(problem, state, w, first, last):
         z = y * row_dot(rows, i, w)
         cost = c * value(loss, z)
         if radius < np.inf and settled(loss, old / c, z, radius * np.sqrt(q)):
-            state.stays[i] = False
+            place.stays[i] = False
             aside += cost
             continue
         losses += cost
@@ -66,5 +79,6 @@ def steps(problem, state, w, first, last):
         if new != old:
             alpha[i] = new
             row_axpy(rows, i, (new - old) * y, w)
+            gain += (new - old) * (place.kink - z - 0.5 * q * (new - old))
             moves += abs(new - old) > 1e-15 * abs(new)
-    return terms, losses, aside, moves
+    return terms, losses, aside, gain, moves

@@ -15,7 +15,7 @@ Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one round an epoch.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from pegasos.core.rows import n_columns, row_work
 from pegasos.core.threads import together
 from pegasos.objective.losses import conjugate
 from pegasos.objective.problem import Problem
-from pegasos.solvers.steps import Tally, steps
+from pegasos.solvers.steps import Place, Tally, steps
 
 _ROUNDS = 16  # fewer in an epoch, and it takes more of them
 _COLUMNS = 1024  # of a block that stays in cache
@@ -55,29 +55,31 @@ def round_length(problem: Problem, active: int, threads: int) -> int:
     return length if worth else 0
 
 
-def team_steps(problem: Problem, state: Any, last: int, length: int, threads: int) -> Tally:
-    """Steps on the rows order[cursor:last]."""
+def team_steps(
+    problem: Problem, place: Place, span: tuple[int, int], length: int, threads: int
+) -> Tally:
+    """Steps on the rows order[first:last] of a span."""
     team = Team(
-        w=state.w,
-        copies=np.repeat(state.w[None], threads, axis=0),
-        move=np.empty(len(state.w)),
+        w=place.w,
+        copies=np.repeat(place.w[None], threads, axis=0),
+        move=np.empty(len(place.w)),
         before=np.empty((threads, length)),
         sums=np.zeros((threads, 16)),
         gate=gate(),
     )
-    bounds = np.linspace(state.cursor, last, threads + 1).astype(np.int64)
+    bounds = np.linspace(*span, threads + 1).astype(np.int64)
     rounds = -(-int(np.diff(bounds).max()) // length)
 
     def work(k: int) -> Tally:
         part = k, bounds[k], bounds[k + 1]
-        return Tally(*_part(problem, state, team, part, (rounds, length)))
+        return Tally(*_part(problem, place, team, part, (rounds, length)))
 
     tallies = together(work, threads, lambda: close(team.gate))
     return Tally(*(sum(values) for values in zip(*tallies, strict=True)))
 
 
 @hot
-def _part(problem, state, team, part, pace):
+def _part(problem, place, team, part, pace):
     """The share of thread k: rows order[s:end] in rounds, and a piece of the columns."""
     k, s, end = part
     rounds, length = pace
@@ -85,16 +87,16 @@ def _part(problem, state, team, part, pace):
     own, sums = team.copies[k], team.sums
     left, right = k * width // K, (k + 1) * width // K
     w, move, pieces = team.w[left:right], team.move[left:right], team.copies[:, left:right]
-    terms, losses, aside, moves = 0.0, 0.0, 0.0, 0
+    terms, losses, aside, total, moves = 0.0, 0.0, 0.0, 0.0, 0
     for r in range(rounds):
         at = 8 * (r % 2)  # others may still read the sums of the last round
         first, s = s, min(s + length, end)
-        chosen, before = state.order[first:s], team.before[k]
+        chosen, before = place.order[first:s], team.before[k]
         for t in range(s - first):
-            before[t] = state.alpha[chosen[t]]
-        a, b, c, d = steps(problem, state, own, first, s)
+            before[t] = place.alpha[chosen[t]]
+        a, b, c, _, d = steps(problem, place, own, first, s)
         terms, losses, aside, moves = terms + a, losses + b, aside + c, moves + d
-        sums[k, at] = _change(problem, state.alpha, before, chosen)
+        sums[k, at] = _change(problem, place.alpha, before, chosen)
         meet(team.gate, K)
         sums[k, at + 1], sums[k, at + 2] = _merge(w, pieces, move)
         meet(team.gate, K)
@@ -102,12 +104,15 @@ def _part(problem, state, team, part, pace):
         for p in range(1, K):
             gain += sums[p, at] + sums[p, at + 1]
             square += sums[p, at + 2]
+        theta = 1.0
         if gain < _FULL * square:
             theta = max(0.0, gain / square)
             _spread(w, pieces, move, theta - 1.0)
-            _shorten(state.alpha, before, chosen, theta)
+            _shorten(place.alpha, before, chosen, theta)
             meet(team.gate, K)
-    return terms, losses, aside, moves
+        if k == 0:  # what all gained together
+            total += theta * (gain - 0.5 * theta * square)
+    return terms, losses, aside, total, moves
 
 
 @helper

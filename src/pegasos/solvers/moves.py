@@ -1,0 +1,140 @@
+"""Second-order steps of descent, from the moves of its last epochs.
+
+Problem:  the dual of a loss of two lines that meet at z = k (hinge, pinball) is quadratic,
+          D(alpha) = k sum_i alpha_i - 1/2 ||v||^2 - w0.v, and where descent is slow its epochs are
+          steps of a linear iteration on the rows between their bounds
+Moves:    S_j, the last few moves of alpha, and U_j = sum_i S_ij y_i x_i, those of w. In their
+          span D is known without a look at the rows: slopes g_j = S_j.grad D, curvature G = U U'
+Update:   alpha <- alpha + t (clip(alpha + sum_j theta_j S_j) - alpha), G theta = g,
+          t <= 1 from the slope and the curvature along it, so that D never falls
+Slopes:   followed from move to move (the gain of an epoch is k s - z s - q s^2 / 2 summed over its
+          steps s): as differences of sum alpha and w.v they would drown in rounding at small gaps
+
+With one move this is conjugate gradients with an epoch of descent as preconditioner; since that is
+not symmetric and changes from epoch to epoch, a few moves do better. What the clip and the rows
+aside take away from a move costs a look at those rows, and at no others.
+
+Notay, SIAM J. Sci. Comput. 2000 (flexible conjugate gradients); Bertrand, Massias, AISTATS 2021
+(extrapolated coordinate descent).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pegasos.core.jit import hot
+from pegasos.core.rows import n_columns, n_rows, row_axpy, row_dot, row_work
+from pegasos.objective.losses import slope
+from pegasos.objective.problem import Problem
+from pegasos.solvers.steps import Place
+
+_SAME = 1e-10  # of 1: moves that agree so far say nothing new
+_NOTHING = 1e-20  # of the objective: the gain of steps in the last digit
+_COST = 2.0  # work between two steps in ns, for each row and column
+
+
+class Moves(NamedTuple):
+    """S, U, G and g; `alpha`, `v` = w - w0 and the centre b of the virtual weight where the move
+    at hand began, and `visits` as they were; it will take the place of move `oldest`."""
+
+    S: np.ndarray
+    U: np.ndarray
+    G: np.ndarray
+    g: np.ndarray
+    alpha: np.ndarray
+    v: np.ndarray
+    b: float
+    visits: int
+    oldest: int
+
+
+def no_moves(problem: Problem, place: Place, visits: int, memory: int) -> Moves:
+    """A first move begins here."""
+    n, width = n_rows(problem.rows), n_columns(problem.rows) + 1
+    S, U = np.zeros((n, memory)), np.zeros((memory, width))
+    G, g = np.zeros((memory, memory)), np.zeros(memory)
+    v, b = place.w - problem.center, float(problem.center[-1])
+    return Moves(S, U, G, g, place.alpha.copy(), v, b, visits, 0)
+
+
+def worthwhile(problem: Problem, moves: Moves, visits: int) -> bool:
+    """Whether the move at hand has taken so long that a step costs little beside it."""
+    size = n_rows(problem.rows) + n_columns(problem.rows)
+    return (visits - moves.visits) * row_work(problem.rows) >= _COST * size
+
+
+def combined(problem: Problem, place: Place, moves: Moves, gain: float, visits: int) -> Moves:
+    """Step to the best combination of the moves, the one at hand, which gained so much, included.
+
+    alpha and w of `place` are changed; the step becomes a part of the move.
+    """
+    k, w0, (S, U, G, g, *_) = moves.oldest, problem.center, moves
+    U[k] = place.w - w0 - moves.v
+    S[:, k] = place.alpha - moves.alpha
+    along = U @ U[k]
+    G[k], G[:, k] = along, along
+    g -= along
+    g[k] = gain - 0.5 * along[k]
+    g -= U[:, -1] * (w0[-1] - moves.b)  # a free intercept has moved the centre
+    theta = _solution(G, g)
+    dw, target = theta @ U, np.empty_like(place.alpha)
+    tilt = float(theta @ g) + _aim(problem, place, S, theta, dw, target)
+    bend = float(dw @ dw)
+    t = min(1.0, tilt / bend) if tilt > 0.0 and bend > 0.0 else 0.0
+    if t > 0.0:
+        along = U @ dw
+        g -= t * along
+        g[k] += t * (tilt - t * bend)
+        G[k] += t * along
+        G[:, k] = G[k]
+        G[k, k] += t * (along[k] + t * bend)
+        place.w[:] += t * dw
+        place.alpha[:] = target if t == 1.0 else place.alpha + t * (target - place.alpha)
+        U[k] += t * dw
+        S[:, k] = place.alpha - moves.alpha
+    moves.alpha[:] = place.alpha
+    moves.v[:] = place.w - w0
+    return moves._replace(b=float(w0[-1]), visits=visits, oldest=(k + 1) % len(g))
+
+
+def moved(gain: float, objective: float) -> bool:
+    """Whether steps gained more than the last digit holds."""
+    return gain > _NOTHING * abs(objective)
+
+
+def _solution(G: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """theta with G theta = g in the span of the moves that differ."""
+    scale = np.sqrt(np.maximum(np.diag(G), 0.0))
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
+    scaled = inverse[:, None] * G * inverse
+    if not np.isfinite(scaled).all():  # overflow: no step
+        return np.zeros_like(g)
+    sizes, V = np.linalg.eigh(scaled)
+    V = V[:, sizes > _SAME]
+    return inverse * (V @ ((V.T @ (inverse * g)) / sizes[sizes > _SAME]))
+
+
+@hot
+def _aim(problem, place, S, theta, dw, target):
+    """target = alpha + S theta, but in the box, and alpha for rows aside; dw follows.
+
+    Returns what that changes in the slope of D.
+    """
+    low, high = -slope(problem.loss, np.inf), -slope(problem.loss, -np.inf)
+    tilt = 0.0
+    for i in range(place.alpha.shape[0]):
+        move = 0.0
+        for j in range(theta.shape[0]):
+            move += theta[j] * S[i, j]
+        old, c, y = place.alpha[i], problem.c[i], problem.y[i]
+        new = min(max(old + move, low * c), high * c)
+        if move == 0.0 or not place.stays[i]:
+            new = old
+        target[i] = new
+        lack = new - (old + move)
+        if lack != 0.0:
+            tilt += lack * (place.kink - y * row_dot(problem.rows, i, place.w))
+            row_axpy(problem.rows, i, lack * y, dw)
+    return tilt

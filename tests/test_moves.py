@@ -1,0 +1,96 @@
+"""Second-order steps of descent: what they save, that the dual never falls, that runs repeat."""
+
+import numpy as np
+import pytest
+from conftest import make_rows, random_labels
+
+from pegasos.objective.certificate import evaluate
+from pegasos.objective.losses import Hinge, Logistic, Perceptron, Pinball, SquaredHinge, kink
+from pegasos.objective.problem import make_problem
+from pegasos.solvers import moves
+from pegasos.solvers.driver import Driver, Stop, run
+from pegasos.solvers.dual import Dual
+from pegasos.solvers.intercept import FreeIntercept
+
+pytestmark = pytest.mark.filterwarnings("error")
+CLOSE = Stop(tol=1e-6, max_epochs=20_000)
+
+
+def stiff_problem(intercept="none", loss=None, C=100.0, n=60):
+    """Sparse rows that share two columns, more columns than rows, a large C: descent is slow."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, n + 20)) * (rng.random((n, n + 20)) < 0.1)
+    X[:, :2] += 3.0 * rng.normal(size=2)
+    y = random_labels(rng, X + rng.normal(size=X.shape))
+    rows = make_rows("csr-float32-uint32", X, 0.0 if intercept == "none" else 1.0)
+    return make_problem(rows, y, np.full(n, C), loss or Hinge(), free=intercept == "free")
+
+
+def solver_of(problem, **settings):
+    return FreeIntercept(Dual(**settings)) if problem.free else Dual(**settings)
+
+
+@pytest.mark.parametrize("intercept", ["none", "free"])
+def test_they_save_most_epochs_where_descent_is_slow(intercept):
+    problem = stiff_problem(intercept)
+    plain = run(solver_of(problem, memory=0), problem, CLOSE)
+    quick = run(solver_of(problem), problem, CLOSE)
+    assert plain.stop_reason == quick.stop_reason == "gap"
+    assert quick.state.epoch < plain.state.epoch / 3
+    assert quick.certificate.primal == pytest.approx(plain.certificate.primal, rel=2e-6)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Pinball(0.3)], ids=repr)
+def test_the_dual_never_falls_and_w_follows_alpha(loss):
+    problem, solver = stiff_problem(loss=loss), Dual(patience=2)
+    state, last = solver.init(problem, 0), -np.inf
+    for _ in range(60):
+        state = solver.step(problem, state)
+        seen = evaluate(problem, state.alpha)
+        assert seen.certificate.dual >= last - 1e-12 * abs(last)
+        assert np.allclose(state.w, seen.w, rtol=0, atol=1e-10 * np.abs(seen.w).max())
+        assert np.array_equal(seen.alpha, state.alpha)  # inside its box
+        last = seen.certificate.dual
+
+
+def test_slopes_and_curvatures_are_those_of_the_dual():
+    problem, solver = stiff_problem("penalised"), Dual(patience=2)
+    state = solver.init(problem, 0)
+    while state.epoch < 8:
+        state = solver.step(problem, state)
+    place = moves.Place(state.alpha, state.w, state.order, state.stays, np.inf, 1.0)
+    past = moves.combined(problem, place, state.past, state.gain, state.visits)
+    gradient = 1.0 - evaluate(problem, place.alpha).margins
+    assert np.allclose(past.g, past.S.T @ gradient, atol=1e-9 * np.abs(past.S).sum())
+    assert np.allclose(past.G, past.U @ past.U.T)
+
+
+@pytest.mark.parametrize("intercept", ["none", "free"])
+def test_the_same_bits_twice_and_after_a_snapshot(intercept, tmp_path):
+    from pegasos.model import checkpoint
+
+    problem, stop = stiff_problem(intercept), Stop(tol=1e-9, max_epochs=60)
+    once, again = (run(solver_of(problem), problem, stop) for _ in range(2))
+    half = Driver(solver_of(problem), problem, Stop(tol=1e-9, max_epochs=33))
+    for _ in half:
+        if half.state.epoch == 31:
+            checkpoint.save(tmp_path / "run", {}, [], half.snapshot())
+    resumed = Driver(solver_of(problem), problem, stop)
+    resumed.restore(checkpoint.Saved(tmp_path / "run", {}).current(problem))
+    for _ in resumed:
+        pass
+    for other in (again, resumed.result()):
+        assert np.array_equal(once.best.w, other.best.w)
+        assert once.certificate == other.certificate
+
+
+def test_easy_problems_never_see_them():
+    problem = stiff_problem(C=0.01)
+    one, other = (run(Dual(memory=m), problem, Stop(tol=1e-3)) for m in (0, 3))
+    assert one.state.epoch <= Dual().patience
+    assert other.state.past is None and np.array_equal(one.best.w, other.best.w)
+
+
+def test_the_kink_of_two_lines():
+    assert [kink(loss) for loss in (Hinge(), Pinball(0.5), Perceptron())] == [1.0, 1.0, 0.0]
+    assert all(np.isnan(kink(loss)) for loss in (SquaredHinge(), Logistic()))
