@@ -31,7 +31,7 @@ from pegasos.solvers import (
     stops,
 )
 
-FORMAT, VERSION = "pegasos-checkpoint", 1
+FORMAT, VERSION = "pegasos-checkpoint", 2
 
 
 class Finished(NamedTuple):
