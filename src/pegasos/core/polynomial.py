@@ -20,6 +20,7 @@ import numpy as np
 
 from pegasos.core.cross import gathered
 from pegasos.core.dispatch import generic, helper
+from pegasos.core.jit import hot
 from pegasos.core.rows import (
     CsrRows,
     is_single,
@@ -37,6 +38,9 @@ from pegasos.core.rows import (
     row_sqnorm,
     row_squares,
 )
+from pegasos.core.threads import run_blocks
+
+_BLOCK = 1024  # rows to write at a time
 
 
 class PolynomialRows(NamedTuple):
@@ -104,12 +108,12 @@ def polynomial_rows(base: CsrRows, shape: Shape, coefs: Any, hashed: int = 0) ->
     rows = (HashedRows if hashed else PolynomialRows)(
         base, degree, least, strict, given, firsts, width, 0, base.bias
     )
-    return rows._replace(entries=_count_entries(rows))
+    return rows._replace(entries=int(_entries_of_rows(rows).sum()))
 
 
-def _count_entries(rows: Any) -> int:
+def _entries_of_rows(rows: Any) -> np.ndarray:
     sizes = np.diff(rows.base.starts.astype(np.int64))
-    return int(n_monomials(sizes, rows.degree, rows.least, rows.strict).sum())
+    return n_monomials(sizes, rows.degree, rows.least, rows.strict)
 
 
 # Where a monomial stands
@@ -397,7 +401,7 @@ def _announce(rows, i):
 
 def _gathered(rows, index):
     part = rows._replace(base=gathered(rows.base, index))
-    return part._replace(entries=_count_entries(part))
+    return part._replace(entries=int(_entries_of_rows(part).sum()))
 
 
 for _cls in (PolynomialRows, HashedRows):
@@ -413,3 +417,36 @@ for _cls in (PolynomialRows, HashedRows):
     row_prefetch.register(_cls)(_prefetch)
     row_announce.register(_cls)(_announce)
     gathered.register(_cls)(_gathered)
+
+
+# The map written out
+
+
+def written_rows(rows: Any, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, columns and starts of the rows in CSR form; hashed columns may come twice."""
+    starts = np.zeros(n_rows(rows) + 1, dtype=np.int64)
+    np.cumsum(_entries_of_rows(rows), out=starts[1:])
+    small = max(rows.width, rows.entries) < 1 << 31
+    columns = np.empty(rows.entries, dtype=np.int32 if small else np.int64)
+    values = np.empty(rows.entries, dtype=dtype)
+    run_blocks(lambda s, e: _write_csr(rows, starts, columns, values, s, e), n_rows(rows), _BLOCK)
+    return values, columns, starts.astype(columns.dtype)
+
+
+def written_array(rows: Any, dtype: Any) -> np.ndarray:
+    """The rows as an array."""
+    out = np.zeros((n_rows(rows), rows.width), dtype=dtype)
+    run_blocks(lambda s, e: _write_array(rows, out, s, e), n_rows(rows), _BLOCK)
+    return out
+
+
+@hot
+def _write_csr(rows, starts, columns, values, start, stop):
+    for i in range(start, stop):
+        over(Write(rows, columns, values, starts[i : i + 1].copy()), i)
+
+
+@hot
+def _write_array(rows, out, start, stop):
+    for i in range(start, stop):
+        over(Axpy(rows, 1.0, out[i]), i)

@@ -1,0 +1,212 @@
+"""The polynomial map: all products of up to two or three features, as columns.
+
+phi(x).phi(z) = (gamma x.z + coef0)^degree, or plain products with coefficient 1. Rows of it are
+expanded while they are read (`core.polynomial`); `transform` writes them out for others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from pegasos.core import parameters as par
+from pegasos.core.polynomial import (
+    Shape,
+    n_monomials,
+    polynomial_rows,
+    written_array,
+    written_rows,
+)
+from pegasos.data.check import as_rows
+from pegasos.maps.base import FeatureMap
+from pegasos.objective.kernels import gamma_of
+
+WIDE = 10_000  # columns: an array that is mapped to more of them becomes a CSR matrix
+_PATTERNS = ((), (1,), (2,), (1, 1), (3,), (2, 1), (1, 1, 1))  # exponents of a monomial
+
+
+class PolynomialMap(FeatureMap):
+    """Products of up to `degree` features, so that phi(x).phi(z) = (gamma x.z + coef0)^degree.
+
+    Columns are in the order of scikit-learn's PolynomialFeatures: 1, x0, x1, ..., x0^2, x0 x1, ...
+    With coef0 = 0 only those of the highest degree are there.
+
+    Parameters
+    ----------
+    degree : {2, 3}, default=2
+    gamma : "scale", "auto" or float, default="scale"
+        "scale" is 1 / (n_features var(X)), "auto" 1 / n_features.
+    coef0 : float, default=1.0
+        At least 0.
+    coefficients : {"kernel", "plain"}, default="kernel"
+        "plain": all are 1, as in scikit-learn's PolynomialFeatures; gamma and coef0 are not used.
+    interaction_only : bool, default=False
+        Only products of different features.
+    width : int, default=2**22
+        Most columns. If (n + degree)! / (n! degree!) is more, columns are hashed to this number
+        of them, with signs, and a warning says so.
+    n_threads : int, default=None
+        Threads; None means all cores.
+
+    Attributes
+    ----------
+    gamma_ : float
+    n_columns_ : int
+        Columns of phi before hashing.
+    n_features_in_ : int
+    feature_names_in_ : array, if X had names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pegasos import PolynomialMap
+    >>> phi = PolynomialMap(gamma=1.0).fit_transform(np.array([[1.0, 2.0], [3.0, -1.0]]))
+    >>> bool(np.isclose(phi[0] @ phi[1], (1.0 * 3.0 - 2.0 * 1.0 + 1.0) ** 2))
+    True
+    """
+
+    def __init__(
+        self,
+        degree=2,
+        *,
+        gamma="scale",
+        coef0=1.0,
+        coefficients="kernel",
+        interaction_only=False,
+        width=2**22,
+        n_threads=None,
+    ):
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.coefficients = coefficients
+        self.interaction_only = interaction_only
+        self.width = width
+        self.n_threads = n_threads
+
+    def fit(self, X, y=None):
+        """Find gamma and the number of columns.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : not used
+
+        Returns
+        -------
+        self
+        """
+        par.threads_of(self.n_threads)
+        return self.settle(self._to_fit(X))
+
+    def settle(self, X: Any, weight: np.ndarray | None = None) -> PolynomialMap:
+        """`fit` to rows that are checked; with weights of them, in the variance."""
+        par.one_of("coefficients", self.coefficients, ("kernel", "plain"))
+        plain = self.coefficients == "plain"
+        coef0 = par.positive("coef0", self.coef0, zero=True)
+        if self.degree not in (2, 3):
+            raise ValueError(f"degree must be 2 or 3, got {self.degree!r}; SVC has higher ones")
+        strict, least = int(bool(self.interaction_only)), 0 if plain or coef0 else self.degree
+        self._shape = Shape(int(self.degree), least, strict)
+        self.gamma_ = gamma_of(self.gamma, X, weight)
+        self._coefs = _coefficients(self._shape, 1.0 if plain else self.gamma_, coef0, plain)
+        self.n_features_in_ = X.shape[1]
+        self.n_columns_ = n_monomials(X.shape[1], *self._shape)
+        self._n_features_out = self._width()
+        return self
+
+    def _width(self) -> int:
+        """Columns after hashing, if there are too many for less."""
+        n, total, width = self.n_features_in_, self.n_columns_, par.count("width", self.width)
+        if total == 0:
+            raise ValueError(
+                f"{n} features have no product of {self.degree} different ones: "
+                "use interaction_only=False or coef0 > 0"
+            )
+        if total <= width:
+            return total
+        if 6 * total >= 2**63:
+            raise ValueError(f"{n} features are too many for degree {self.degree}: use degree=2")
+        warnings.warn(
+            f"degree {self.degree} of {n} features makes {total} columns, more than width={width}: "
+            f"they are hashed to {width}, where some fall together; a larger width is more exact",
+            stacklevel=4,
+        )
+        return width
+
+    def rows(self, X: Any, bias: float = 0.0) -> Any:
+        """The mapped rows of a checked array or CSR matrix, for solvers: nothing is written out."""
+        base = as_rows(X if sp.issparse(X) else sp.csr_array(X), bias)
+        hashed = self._n_features_out if self._n_features_out < self.n_columns_ else 0
+        return polynomial_rows(base, self._shape, self._coefs, hashed)
+
+    def transform(self, X):
+        """phi(X), in the dtype of X.
+
+        Returns
+        -------
+        CSR matrix, or an array if X is one and phi has at most 10,000 columns
+        """
+        X = self._to_map(X)
+        with self._at_work():
+            rows = self.rows(X)
+            if not sp.issparse(X) and rows.width <= WIDE:
+                return written_array(rows, X.dtype)
+            made = sp.csr_array if isinstance(X, sp.sparray) else sp.csr_matrix
+            mapped = made(written_rows(rows, X.dtype), shape=(X.shape[0], rows.width))
+        if rows.width < self.n_columns_:
+            mapped.sum_duplicates()
+        return mapped
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns: "1", "x0", "x0^2", "x0 x1"; hashed ones are numbered.
+
+        Parameters
+        ----------
+        input_features : array of names, default=None
+
+        Returns
+        -------
+        array of names
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        if self._n_features_out < self.n_columns_:
+            return super().get_feature_names_out()
+        found = [_name(names, chosen) for chosen in _monomials(self._shape, len(names))]
+        return np.array(found, dtype=object)
+
+
+def _coefficients(shape: Shape, gamma: float, coef0: float, plain: bool) -> list[float]:
+    """Of the patterns of `core.polynomial`: roots of the terms of (gamma x.z + coef0)^degree."""
+
+    def one(exponents: tuple[int, ...]) -> float:
+        k = sum(exponents)
+        if not shape.least <= k <= shape.degree or (shape.strict and max(exponents, default=0) > 1):
+            return 0.0
+        if plain:
+            return 1.0
+        ways = math.factorial(shape.degree) // math.factorial(shape.degree - k)
+        ways //= math.prod(map(math.factorial, exponents))
+        return math.sqrt(ways * coef0 ** (shape.degree - k) * gamma**k)
+
+    return [one(exponents) for exponents in _PATTERNS]
+
+
+def _monomials(shape: Shape, n: int) -> Iterator[tuple[int, ...]]:
+    """The features of each column."""
+    draw = itertools.combinations if shape.strict else itertools.combinations_with_replacement
+    degrees = range(shape.least, shape.degree + 1)
+    return itertools.chain.from_iterable(draw(range(n), k) for k in degrees)
+
+
+def _name(names: Any, chosen: tuple[int, ...]) -> str:
+    powers = [(names[i], len(list(same))) for i, same in itertools.groupby(chosen)]
+    return " ".join(name if k == 1 else f"{name}^{k}" for name, k in powers) or "1"
