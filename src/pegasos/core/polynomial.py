@@ -5,11 +5,12 @@ A column for each monomial of up to `degree` of n features, in this order (sciki
     1 | x_0, x_1, ... | x_0 x_0, x_0 x_1, ..., x_1 x_1, ... | x_0 x_0 x_0, x_0 x_0 x_1, ...
 
 so that the column of (i, j), i <= j, or (i, j, k) has a closed form. `least` is the lowest degree
-(0, or `degree`: a homogeneous map), `strict` leaves only products of different features. The loops
-run over pairs and triples of non-zero entries: runs of entries x_b, x_b+1, ... that share the
-factors before. What a verb does with a run is an op, a type with the verb `along`.
+(0, or `degree`: a homogeneous map), `strict` leaves only products of different features. Columns
+may be folded into fewer by a hash of their number, with a sign.
 
-HashedRows fold the columns into `width` ones by a hash of their number, with a sign.
+The loops run over pairs of non-zero entries. The triples that begin with an entry are pairs of
+those from it on, in a smaller triangle: a `block`. Arrays are taken out of their tuples once a row,
+since each time costs Numba an atomic count; blocks and what they are made from are plain numbers.
 """
 
 from __future__ import annotations
@@ -40,80 +41,81 @@ from pegasos.core.rows import (
 )
 from pegasos.core.threads import run_blocks
 
-_BLOCK = 1024  # rows to write at a time
+_ROWS = 1024  # to write at a time
+
+
+class Whole(NamedTuple):
+    """Every monomial has a column of its own."""
+
+    width: int
+
+
+class Folded(NamedTuple):
+    """Monomials are hashed to so many columns."""
+
+    width: int
+
+
+class Monomials(NamedTuple):
+    """Which monomials of n features, their coefficients, and the columns they are folded to.
+
+    `coefs` are those of 1, i, ii, ij, iii, iij, ijk (different letters: different features),
+    `firsts` the numbers that the closed forms of the four degrees are counted from.
+    """
+
+    n: int
+    degree: int
+    least: int
+    strict: int
+    coefs: tuple[float, ...]
+    firsts: tuple[int, ...]
+    fold: Any
 
 
 class PolynomialRows(NamedTuple):
-    """The map of `base`, whose columns are sorted in each row.
-
-    `coefs` are those of 1, i, ii, ij, iii, iij, ijk (different letters: different features),
-    `firsts` the columns that the closed forms of the four degrees are counted from.
-    """
+    """The map of `base`, whose columns are sorted in each row; `entries`: of all rows."""
 
     base: CsrRows
-    degree: int
-    least: int
-    strict: int
-    coefs: np.ndarray
-    firsts: np.ndarray
+    monomials: Monomials
     width: int
     entries: int
     bias: float
-
-
-class HashedRows(NamedTuple):
-    """The same, its columns hashed to `width`."""
-
-    base: CsrRows
-    degree: int
-    least: int
-    strict: int
-    coefs: np.ndarray
-    firsts: np.ndarray
-    width: int
-    entries: int
-    bias: float
-
-
-class Shape(NamedTuple):
-    """Which monomials: of degrees least..degree, `strict`: without powers."""
-
-    degree: int
-    least: int
-    strict: int
 
 
 @helper
 def n_monomials(m, degree, least, strict):
     """Of m features. m: an integer, or an array of them."""
-    up, more = 1 - 2 * strict, 2 - 4 * strict
+    up = 1 - 2 * strict
     total = 0 * m
     if least == 0:
         total = total + 1 + m
-    if least <= 2 <= degree:
+    if least <= 2:
         total = total + m * (m + up) // 2
     if degree == 3:
-        total = total + m * (m + up) * (m + more) // 6
+        total = total + m * (m + up) * (m + 2 * up) // 6
     return total
 
 
-def polynomial_rows(base: CsrRows, shape: Shape, coefs: Any, hashed: int = 0) -> Any:
-    """The map of rows; `hashed`: to so many columns, 0 for not at all."""
-    n, (degree, least, strict) = base.width, shape
-    sizes = [1, n, n_monomials(n, 2, 2, strict), 0]
-    firsts = np.cumsum([0, *sizes[:3]]) if least == 0 else np.zeros(4, dtype=np.int64)
-    firsts = firsts - strict * np.array([0, 0, 1, 1])  # a run then begins one column later
-    width = hashed or n_monomials(n, *shape)
-    given = np.asarray(coefs, dtype=np.float64)
-    rows = (HashedRows if hashed else PolynomialRows)(
-        base, degree, least, strict, given, firsts, width, 0, base.bias
-    )
-    return rows._replace(entries=int(_entries_of_rows(rows).sum()))
+def monomials(n: int, shape: tuple[int, int, int], coefs: Any, hashed: int = 0) -> Monomials:
+    """`shape`: degree, least, strict; `hashed`: to so many columns, 0 for not at all."""
+    degree, least, strict = shape
+    sizes = [0, 1, n, n_monomials(n, 2, 2, strict)] if least == 0 else [0, 0, 0, 0]
+    ends = np.cumsum(sizes)
+    firsts = (*ends[:2], *(ends[2:] - strict))  # (i, j) of i < j: its j begins at i + 1
+    fold = Folded(hashed) if hashed else Whole(n_monomials(n, *shape))
+    return Monomials(n, *shape, tuple(map(float, coefs)), tuple(map(int, firsts)), fold)
 
 
-def _entries_of_rows(rows: Any) -> np.ndarray:
-    sizes = np.diff(rows.base.starts.astype(np.int64))
-    return n_monomials(sizes, rows.degree, rows.least, rows.strict)
+def polynomial_rows(base: CsrRows, which: Monomials) -> PolynomialRows:
+    """The map of rows."""
+    entries = int(_sizes(base, which).sum())
+    return PolynomialRows(base, which, which.fold.width, entries, base.bias)
+
+
+def _sizes(base: CsrRows, which: Monomials) -> np.ndarray:
+    """Monomials of each row that are not zero."""
+    m = np.diff(base.starts.astype(np.int64))
+    return n_monomials(m, which.degree, which.least, which.strict)
 
 
 # Where a monomial stands
@@ -121,193 +123,222 @@ def _entries_of_rows(rows: Any) -> np.ndarray:
 
 @helper
 def _pairs_before(n, i, strict):
-    """The column of (i, j) less j, counted from the first pair."""
+    """The place of (i, j) less j, in a triangle of n."""
     return i * (2 * n - i - 1 - 2 * strict) // 2
 
 
 @helper
-def _triples_before(n, i, j, strict):
-    """The column of (i, j, k) less k, counted from the first triple."""
-    up, rest = 1 - 2 * strict, n - i
+def _pair_block(which):
+    """The numbers of a block: where it begins, size and first feature of its triangle, and the
+    coefficients of pairs: of the first entry with itself and with others, then of all others."""
+    c = which.coefs
+    return which.firsts[2], which.n, 0, c[2], c[3], c[2], c[3]
+
+
+@helper
+def _triple_block(which, i):
+    """Triples that begin with feature i."""
+    n, rest, up, c = which.n, which.n - i, 1 - 2 * which.strict, which.coefs
     before = n * (n + up) * (n + 2 * up) - rest * (rest + up) * (rest + 2 * up)
-    return before // 6 + _pairs_before(rest - strict, j - i - strict, strict) - i - strict
+    shift = i + which.strict
+    return which.firsts[3] + before // 6, n - shift, shift, c[4], c[5], c[5], c[6]
+
+
+@helper
+def _run(block, j, strict):
+    """What is added to k for the column of (j, k) in a block."""
+    return block[0] - block[2] + _pairs_before(block[1], j - block[2], strict)
 
 
 @generic
-def place(rows: Any, k: int) -> tuple[int, float]:
+def place(fold: Any, k: int) -> tuple[int, float]:
     """The column of monomial k, and its sign"""
 
 
-@place.register(PolynomialRows)
-def _(rows, k):
+@place.register(Whole)
+def _(fold, k):
     return np.uint64(k), 1.0
 
 
-@place.register(HashedRows)
-def _(rows, k):
-    """The high half of a product that mixes all bits says where, one bit of it the sign."""
+@place.register(Folded)
+def _(fold, k):
+    """31 bits of a product that mixes all of k say where, another bit the sign."""
     z = (np.uint64(k) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     z = z ^ (z >> np.uint64(32))
-    low = z & np.uint64(0x7FFFFFFF)
-    column = (low * np.uint64(rows.width)) >> np.uint64(31)
+    column = ((z & np.uint64(0x7FFFFFFF)) * np.uint64(fold.width)) >> np.uint64(31)
     return column, 1.0 - 2.0 * np.float64((z >> np.uint64(40)) & np.uint64(1))
 
 
-# What is done with a run
+# x_i . w
 
 
-@generic
-def along(op: Any, first: int, b: int, end: int, p: float, lead: float) -> float:
-    """Entries p x_c of monomials first + j_c, c = b, ..., end - 1, that of c = b times `lead`"""
+@row_dot.register(PolynomialRows)
+def _(rows, i, w):
+    x, j, which = rows.base.values, rows.base.columns, rows.monomials
+    start, end = rows.base.starts[i], rows.base.starts[i + 1]
+    total = rows.bias * w[rows.width]
+    if which.least == 0:
+        column, sign = place(which.fold, 0)
+        total += which.coefs[0] * sign * w[column]
+        total += which.coefs[1] * _dot_run(x, j, w, start, end, which.firsts[1], which.fold)
+    if which.least <= 2:
+        total += _dot_block(x, j, w, start, end, _pair_block(which), which)
+    if which.degree == 3:
+        for a in range(start, end):
+            block = _triple_block(which, np.int64(j[a]))
+            total += x[a] * _dot_block(x, j, w, a, end, block, which)
+    return total
 
 
-@generic
-def at(op: Any, k: int, v: float) -> float:
-    """The entry v of monomial k"""
+@helper
+def _dot_block(x, j, w, start, end, block, which):
+    total, same, rest = 0.0, block[3], block[4]
+    for b in range(start, end):
+        first, found = _run(block, np.int64(j[b]), which.strict), 0.0
+        if rest != 0.0:
+            found = rest * _dot_run(x, j, w, b + np.uint64(1), end, first, which.fold)
+        if same != 0.0:
+            column, sign = place(which.fold, first + np.int64(j[b]))
+            found += same * x[b] * sign * w[column]
+        total += x[b] * found
+        same, rest = block[5], block[6]
+    return total
 
 
-class Dot(NamedTuple):
-    """The sum of entries times weights."""
-
-    rows: Any
-    w: np.ndarray
-
-
-class Axpy(NamedTuple):
-    """w += a entries"""
-
-    rows: Any
-    a: float
-    w: np.ndarray
-
-
-class Write(NamedTuple):
-    """Columns and values from `place[0]` on, which moves on."""
-
-    rows: Any
-    columns: np.ndarray
-    values: np.ndarray
-    place: np.ndarray
-
-
-@at.register(Dot)
-def _(op, k, v):
-    column, sign = place(op.rows, k)
-    return v * sign * op.w[column]
-
-
-@at.register(Axpy)
-def _(op, k, v):
-    column, sign = place(op.rows, k)
-    op.w[column] += op.a * v * sign
-    return 0.0
-
-
-@at.register(Write)
-def _(op, k, v):
-    s = op.place[0]
-    op.columns[s], sign = place(op.rows, k)
-    op.values[s] = v * sign
-    op.place[0] = s + 1
-    return 0.0
-
-
-@along.register(Dot)
-def _(op, first, b, end, p, lead):
+@helper
+def _dot_run(x, j, w, b, end, first, fold):
     """Two sums side by side, as in `core.rows`."""
-    x, j, w = op.rows.base.values, op.rows.base.columns, op.w
-    one, two = np.uint64(1), np.uint64(2)
-    if b >= end:
-        return 0.0
-    column, sign = place(op.rows, first + np.int64(j[b]))
-    even, odd = lead * x[b] * sign * w[column], 0.0
-    b += one
+    even, odd, one, two = 0.0, 0.0, np.uint64(1), np.uint64(2)
     while b + one < end:
-        column, sign = place(op.rows, first + np.int64(j[b]))
+        column, sign = place(fold, first + np.int64(j[b]))
         even += x[b] * sign * w[column]
-        column, sign = place(op.rows, first + np.int64(j[b + one]))
+        column, sign = place(fold, first + np.int64(j[b + one]))
         odd += x[b + one] * sign * w[column]
         b += two
     if b < end:
-        column, sign = place(op.rows, first + np.int64(j[b]))
+        column, sign = place(fold, first + np.int64(j[b]))
         even += x[b] * sign * w[column]
-    return p * (even + odd)
+    return even + odd
 
 
-@along.register(Axpy)
-def _(op, first, b, end, p, lead):
-    x, j, w, ap = op.rows.base.values, op.rows.base.columns, op.w, op.a * p
-    if b < end:
-        at(op, first + np.int64(j[b]), p * lead * x[b])
-    for c in range(b + np.uint64(1), end):
-        column, sign = place(op.rows, first + np.int64(j[c]))
-        w[column] += ap * x[c] * sign
-    return 0.0
+# w += a x_i
 
 
-@along.register(Write)
-def _(op, first, b, end, p, lead):
-    x, j = op.rows.base.values, op.rows.base.columns
-    for c in range(b, end):
-        at(op, first + np.int64(j[c]), p * x[c] * (lead if c == b else 1.0))
-    return 0.0
+@row_axpy.register(PolynomialRows)
+def _(rows, i, a, w):
+    _add_monomials(rows, i, a, w)
+    w[rows.width] += a * rows.bias
 
 
 @helper
-def over(op, i):
-    """The sum of what `op` answers to all runs of row i."""
-    rows = op.rows
-    x, j, n = rows.base.values, rows.base.columns, rows.base.width
-    coefs, firsts = rows.coefs, rows.firsts
-    start, end, skip = rows.base.starts[i], rows.base.starts[i + 1], np.uint64(rows.strict)
-    total = 0.0
-    if rows.least == 0:
-        total += at(op, 0, coefs[0]) + along(op, firsts[1], start, end, coefs[1], 1.0)
-    if rows.least <= 2 <= rows.degree:
-        lead = 1.0 if rows.strict else coefs[2] / coefs[3]
-        for a in range(start, end):
-            first = firsts[2] + _pairs_before(n, np.int64(j[a]), rows.strict)
-            total += along(op, first, a + skip, end, coefs[3] * x[a], lead)
-    if rows.degree == 3:
-        total += _over_triples(op, start, end, skip)
-    return total
+def _add_monomials(rows, i, a, w):
+    x, j, which = rows.base.values, rows.base.columns, rows.monomials
+    start, end = rows.base.starts[i], rows.base.starts[i + 1]
+    if which.least == 0:
+        column, sign = place(which.fold, 0)
+        w[column] += a * which.coefs[0] * sign
+        for b in range(start, end):
+            column, sign = place(which.fold, which.firsts[1] + np.int64(j[b]))
+            w[column] += a * which.coefs[1] * x[b] * sign
+    if which.least <= 2:
+        _add_block(x, j, w, (start, end), a, _pair_block(which), which)
+    if which.degree == 3:
+        for b in range(start, end):
+            block = _triple_block(which, np.int64(j[b]))
+            _add_block(x, j, w, (b, end), a * x[b], block, which)
 
 
 @helper
-def _over_triples(op, start, end, skip):
-    rows = op.rows
-    x, j, n, coefs = rows.base.values, rows.base.columns, rows.base.width, rows.coefs
-    total = 0.0
-    for a in range(start, end):
-        for b in range(a + skip, end):
-            first = rows.firsts[3] + _triples_before(
-                n, np.int64(j[a]), np.int64(j[b]), rows.strict
-            )
-            p, lead = coefs[6] * x[a] * x[b], coefs[5] / coefs[6]
-            if a == b:
-                p, lead = coefs[5] * x[a] * x[b], coefs[4] / coefs[5]
-            if rows.strict:
-                lead = 1.0
-            total += along(op, first, b + skip, end, p, lead)
-    return total
+def _add_block(x, j, w, part, a, block, which):
+    start, end = part
+    same, rest = block[3], block[4]
+    for b in range(start, end):
+        first, ax = _run(block, np.int64(j[b]), which.strict), a * x[b]
+        if same != 0.0:
+            column, sign = place(which.fold, first + np.int64(j[b]))
+            w[column] += ax * same * x[b] * sign
+        if rest != 0.0:
+            for c in range(b + np.uint64(1), end):
+                column, sign = place(which.fold, first + np.int64(j[c]))
+                w[column] += ax * rest * x[c] * sign
+        same, rest = block[5], block[6]
+
+
+# The row as entries of a CSR row
+
+
+@helper
+def _write_monomials(rows, i, columns, values, s):
+    """Columns and values from place s on."""
+    x, j, which = rows.base.values, rows.base.columns, rows.monomials
+    start, end = rows.base.starts[i], rows.base.starts[i + 1]
+    if which.least == 0:
+        columns[s], sign = place(which.fold, 0)
+        values[s] = which.coefs[0] * sign
+        s += 1
+        for b in range(start, end):
+            columns[s], sign = place(which.fold, which.firsts[1] + np.int64(j[b]))
+            values[s] = which.coefs[1] * x[b] * sign
+            s += 1
+    if which.least <= 2:
+        s = _write_block((x, j), (columns, values), (start, end), 1.0, _pair_block(which), which, s)
+    if which.degree == 3:
+        for b in range(start, end):
+            block, a = _triple_block(which, np.int64(j[b])), np.float64(x[b])
+            s = _write_block((x, j), (columns, values), (b, end), a, block, which, s)
+
+
+@helper
+def _write_block(row, out, part, a, block, which, s):
+    """Returns the next free place."""
+    (x, j), (columns, values), (start, end) = row, out, part
+    same, rest = block[3], block[4]
+    for b in range(start, end):
+        first, ax = _run(block, np.int64(j[b]), which.strict), a * x[b]
+        if same != 0.0:
+            columns[s], sign = place(which.fold, first + np.int64(j[b]))
+            values[s] = ax * same * x[b] * sign
+            s += 1
+        if rest != 0.0:
+            for c in range(b + np.uint64(1), end):
+                columns[s], sign = place(which.fold, first + np.int64(j[c]))
+                values[s] = ax * rest * x[c] * sign
+                s += 1
+        same, rest = block[5], block[6]
+    return s
 
 
 @helper
 def expanded(rows, i):
-    """Row i as a matrix of one CSR row; hashed columns may come twice."""
+    """Row i as a matrix of one CSR row; folded columns may come twice, in any order."""
+    which = rows.monomials
     m = np.int64(rows.base.starts[i + 1] - rows.base.starts[i])
-    size = n_monomials(m, rows.degree, rows.least, rows.strict)
+    size = n_monomials(m, which.degree, which.least, which.strict)
     columns, values = np.empty(size, dtype=np.uint64), np.empty(size)
-    over(Write(rows, columns, values, np.zeros(1, dtype=np.int64)), i)
-    starts = np.zeros(2, dtype=np.uint64)
-    starts[1] = size
-    return CsrRows(values, columns, starts, rows.width, rows.bias)
+    _write_monomials(rows, i, columns, values, 0)
+    return _one_row(rows, columns, values)
 
 
 @helper
-def merged(rows, i):
-    """The same with sorted columns that differ."""
+def _one_row(rows, columns, values):
+    starts = np.zeros(2, dtype=np.uint64)
+    starts[1] = columns.shape[0]
+    return CsrRows(values, columns, starts, rows.width, rows.bias)
+
+
+@generic
+def canonical_row(fold: Any, rows: Any, i: int) -> Any:
+    """The same with sorted columns that differ"""
+
+
+@canonical_row.register(Whole)
+def _(fold, rows, i):
+    return expanded(rows, i)
+
+
+@canonical_row.register(Folded)
+def _(fold, rows, i):
     row = expanded(rows, i)
     columns, values = np.empty_like(row.columns), np.zeros_like(row.values)
     order, size = np.argsort(row.columns), 0
@@ -317,19 +348,52 @@ def merged(rows, i):
             columns[size] = column
             size += 1
         values[size - 1] += row.values[order[s]]
-    starts = np.zeros(2, dtype=np.uint64)
-    starts[1] = size
-    return CsrRows(values[:size], columns[:size], starts, rows.width, rows.bias)
+    return _one_row(rows, columns[:size], values[:size])
 
 
-# The verbs of `core.rows`
+@row_outer.register(PolynomialRows)
+def _(rows, i, a, out):
+    row_outer(canonical_row(rows.monomials.fold, rows, i), 0, a, out)
+
+
+@row_squares.register(PolynomialRows)
+def _(rows, i, a, out):
+    row_squares(canonical_row(rows.monomials.fold, rows, i), 0, a, out)
+
+
+@row_products.register(PolynomialRows)
+def _(rows, i, W, out):
+    row_products(expanded(rows, i), 0, W, out)
+
+
+@row_dots.register(PolynomialRows)
+def _(rows, i, W, out):
+    row_dots(expanded(rows, i), 0, W, out)
+
+
+@row_axpys.register(PolynomialRows)
+def _(rows, i, a, W):
+    row_axpys(canonical_row(rows.monomials.fold, rows, i), 0, a, W)
+
+
+# ||x_i||^2
 
 
 @row_sqnorm.register(PolynomialRows)
 def _(rows, i):
+    return _sqnorm(rows.monomials.fold, rows, i)
+
+
+@generic
+def _sqnorm(fold: Any, rows: Any, i: int) -> float:
+    """||x_i||^2"""
+
+
+@_sqnorm.register(Whole)
+def _(fold, rows, i):
     """From symmetric functions of the squares t = x^2: no difference is taken, none cancels.
 
-    e: sums of products of k different t; powers: of t^2 and t^3; mixed: of t_i^2 t_j, i != j.
+    e: sums of products of k different t; squares and cubes of t; mixed: of t_i^2 t_j, i != j.
     """
     e1, e2, e3, squares, cubes, mixed = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(rows.base.starts[i], rows.base.starts[i + 1]):
@@ -340,113 +404,85 @@ def _(rows, i):
         e1 += t
         squares += t * t
         cubes += t * t * t
-    c = rows.coefs * rows.coefs
-    total = rows.bias * rows.bias + c[0] + c[1] * e1 + c[2] * squares + c[3] * e2
-    return total + c[4] * cubes + c[5] * mixed + c[6] * e3
+    sums = (1.0, e1, squares, e2, cubes, mixed, e3)
+    total = rows.bias * rows.bias
+    for c, found in zip(rows.monomials.coefs, sums):  # noqa: B905  (Numba knows no strict)
+        total += c * c * found
+    return total
 
 
-@row_sqnorm.register(HashedRows)
+@_sqnorm.register(Folded)
+def _(fold, rows, i):
+    return row_sqnorm(canonical_row(fold, rows, i), 0)
+
+
+# What is asked of the base
+
+
+@n_rows.register(PolynomialRows)
+def _(rows):
+    return n_rows(rows.base)
+
+
+@n_columns.register(PolynomialRows)
+def _(rows):
+    return rows.width
+
+
+@n_entries.register(PolynomialRows)
+def _(rows):
+    return rows.entries
+
+
+@is_single.register(PolynomialRows)
+def _(rows):
+    return is_single(rows.base)
+
+
+@row_prefetch.register(PolynomialRows)
 def _(rows, i):
-    return row_sqnorm(merged(rows, i), 0)
-
-
-@row_outer.register(PolynomialRows)
-def _(rows, i, a, out):
-    row_outer(expanded(rows, i), 0, a, out)
-
-
-@row_outer.register(HashedRows)
-def _(rows, i, a, out):
-    row_outer(merged(rows, i), 0, a, out)
-
-
-@row_squares.register(PolynomialRows)
-def _(rows, i, a, out):
-    row_squares(expanded(rows, i), 0, a, out)
-
-
-@row_squares.register(HashedRows)
-def _(rows, i, a, out):
-    row_squares(merged(rows, i), 0, a, out)
-
-
-def _dot(rows, i, w):
-    return rows.bias * w[rows.width] + over(Dot(rows, w), i)
-
-
-def _axpy(rows, i, a, w):
-    over(Axpy(rows, a, w), i)
-    w[rows.width] += a * rows.bias
-
-
-def _products(rows, i, W, out):
-    row_products(expanded(rows, i), 0, W, out)
-
-
-def _dots(rows, i, W, out):
-    row_dots(expanded(rows, i), 0, W, out)
-
-
-def _axpys(rows, i, a, W):
-    row_axpys(expanded(rows, i), 0, a, W)
-
-
-def _prefetch(rows, i):
     row_prefetch(rows.base, i)
 
 
-def _announce(rows, i):
+@row_announce.register(PolynomialRows)
+def _(rows, i):
     return row_announce(rows.base, i)
 
 
-def _gathered(rows, index):
-    part = rows._replace(base=gathered(rows.base, index))
-    return part._replace(entries=int(_entries_of_rows(part).sum()))
-
-
-for _cls in (PolynomialRows, HashedRows):
-    n_rows.register(_cls)(lambda rows: rows.base.starts.shape[0] - 1)
-    n_columns.register(_cls)(lambda rows: rows.width)
-    n_entries.register(_cls)(lambda rows: rows.entries)
-    is_single.register(_cls)(lambda rows: rows.base.values.dtype == np.float32)
-    row_dot.register(_cls)(_dot)
-    row_axpy.register(_cls)(_axpy)
-    row_products.register(_cls)(_products)
-    row_dots.register(_cls)(_dots)
-    row_axpys.register(_cls)(_axpys)
-    row_prefetch.register(_cls)(_prefetch)
-    row_announce.register(_cls)(_announce)
-    gathered.register(_cls)(_gathered)
+@gathered.register(PolynomialRows)
+def _(rows, index):
+    return polynomial_rows(gathered(rows.base, index), rows.monomials)
 
 
 # The map written out
 
 
-def written_rows(rows: Any, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values, columns and starts of the rows in CSR form; hashed columns may come twice."""
+def written_rows(rows: PolynomialRows, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, columns and starts of the rows in CSR form; folded columns may come twice."""
     starts = np.zeros(n_rows(rows) + 1, dtype=np.int64)
-    np.cumsum(_entries_of_rows(rows), out=starts[1:])
+    np.cumsum(_sizes(rows.base, rows.monomials), out=starts[1:])
     small = max(rows.width, rows.entries) < 1 << 31
     columns = np.empty(rows.entries, dtype=np.int32 if small else np.int64)
     values = np.empty(rows.entries, dtype=dtype)
-    run_blocks(lambda s, e: _write_csr(rows, starts, columns, values, s, e), n_rows(rows), _BLOCK)
+    out = columns, values
+    run_blocks(lambda s, e: _write_csr(rows, starts, out, s, e), n_rows(rows), _ROWS)
     return values, columns, starts.astype(columns.dtype)
 
 
-def written_array(rows: Any, dtype: Any) -> np.ndarray:
+def written_array(rows: PolynomialRows, dtype: Any) -> np.ndarray:
     """The rows as an array."""
     out = np.zeros((n_rows(rows), rows.width), dtype=dtype)
-    run_blocks(lambda s, e: _write_array(rows, out, s, e), n_rows(rows), _BLOCK)
+    run_blocks(lambda s, e: _write_array(rows, out, s, e), n_rows(rows), _ROWS)
     return out
 
 
 @hot
-def _write_csr(rows, starts, columns, values, start, stop):
+def _write_csr(rows, starts, out, start, stop):
     for i in range(start, stop):
-        over(Write(rows, columns, values, starts[i : i + 1].copy()), i)
+        _write_monomials(rows, i, out[0], out[1], starts[i])
 
 
 @hot
 def _write_array(rows, out, start, stop):
     for i in range(start, stop):
-        over(Axpy(rows, 1.0, out[i]), i)
+        _add_monomials(rows, i, 1.0, out[i])

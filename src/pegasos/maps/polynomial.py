@@ -18,7 +18,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from pegasos.core import parameters as par
 from pegasos.core.polynomial import (
-    Shape,
+    PolynomialRows,
+    monomials,
     n_monomials,
     polynomial_rows,
     written_array,
@@ -114,12 +115,15 @@ class PolynomialMap(FeatureMap):
         if self.degree not in (2, 3):
             raise ValueError(f"degree must be 2 or 3, got {self.degree!r}; SVC has higher ones")
         strict, least = int(bool(self.interaction_only)), 0 if plain or coef0 else self.degree
-        self._shape = Shape(int(self.degree), least, strict)
+        self._shape = int(self.degree), least, strict
         self.gamma_ = gamma_of(self.gamma, X, weight)
-        self._coefs = _coefficients(self._shape, 1.0 if plain else self.gamma_, coef0, plain)
         self.n_features_in_ = X.shape[1]
         self.n_columns_ = n_monomials(X.shape[1], *self._shape)
         self._n_features_out = self._width()
+        hashed = self._n_features_out if self._n_features_out < self.n_columns_ else 0
+        coefs = [1.0] * len(_PATTERNS) if plain else _roots(int(self.degree), self.gamma_, coef0)
+        coefs = [c * _counts(exponents, *self._shape) for c, exponents in zip(coefs, _PATTERNS)]
+        self._monomials = monomials(X.shape[1], self._shape, coefs, hashed)
         return self
 
     def _width(self) -> int:
@@ -141,11 +145,10 @@ class PolynomialMap(FeatureMap):
         )
         return width
 
-    def rows(self, X: Any, bias: float = 0.0) -> Any:
+    def rows(self, X: Any, bias: float = 0.0) -> PolynomialRows:
         """The mapped rows of a checked array or CSR matrix, for solvers: nothing is written out."""
         base = as_rows(X if sp.issparse(X) else sp.csr_array(X), bias)
-        hashed = self._n_features_out if self._n_features_out < self.n_columns_ else 0
-        return polynomial_rows(base, self._shape, self._coefs, hashed)
+        return polynomial_rows(base, self._monomials)
 
     def transform(self, X):
         """phi(X), in the dtype of X.
@@ -180,31 +183,32 @@ class PolynomialMap(FeatureMap):
         names = _check_feature_names_in(self, input_features)
         if self._n_features_out < self.n_columns_:
             return super().get_feature_names_out()
-        found = [_name(names, chosen) for chosen in _monomials(self._shape, len(names))]
+        found = [_name(names, chosen) for chosen in _chosen(len(names), *self._shape)]
         return np.array(found, dtype=object)
 
 
-def _coefficients(shape: Shape, gamma: float, coef0: float, plain: bool) -> list[float]:
-    """Of the patterns of `core.polynomial`: roots of the terms of (gamma x.z + coef0)^degree."""
+def _roots(degree: int, gamma: float, coef0: float) -> list[float]:
+    """Of the terms of (gamma x.z + coef0)^degree: the coefficients of their monomials."""
 
     def one(exponents: tuple[int, ...]) -> float:
-        k = sum(exponents)
-        if not shape.least <= k <= shape.degree or (shape.strict and max(exponents, default=0) > 1):
-            return 0.0
-        if plain:
-            return 1.0
-        ways = math.factorial(shape.degree) // math.factorial(shape.degree - k)
+        k = min(sum(exponents), degree)
+        ways = math.factorial(degree) // math.factorial(degree - k)
         ways //= math.prod(map(math.factorial, exponents))
-        return math.sqrt(ways * coef0 ** (shape.degree - k) * gamma**k)
+        return math.sqrt(ways * coef0 ** (degree - k) * gamma**k)
 
     return [one(exponents) for exponents in _PATTERNS]
 
 
-def _monomials(shape: Shape, n: int) -> Iterator[tuple[int, ...]]:
+def _counts(exponents: tuple[int, ...], degree: int, least: int, strict: int) -> bool:
+    """Whether such a monomial has a column."""
+    powers = max(exponents, default=0) > 1
+    return least <= sum(exponents) <= degree and not (strict and powers)
+
+
+def _chosen(n: int, degree: int, least: int, strict: int) -> Iterator[tuple[int, ...]]:
     """The features of each column."""
-    draw = itertools.combinations if shape.strict else itertools.combinations_with_replacement
-    degrees = range(shape.least, shape.degree + 1)
-    return itertools.chain.from_iterable(draw(range(n), k) for k in degrees)
+    draw = itertools.combinations if strict else itertools.combinations_with_replacement
+    return itertools.chain.from_iterable(draw(range(n), k) for k in range(least, degree + 1))
 
 
 def _name(names: Any, chosen: tuple[int, ...]) -> str:
