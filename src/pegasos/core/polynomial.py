@@ -1,16 +1,8 @@
 """Rows of monomials: a polynomial map of sparse rows, expanded while they are read.
 
-A column for each monomial of up to `degree` of n features, in this order (scikit-learn's):
-
-    1 | x_0, x_1, ... | x_0 x_0, x_0 x_1, ..., x_1 x_1, ... | x_0 x_0 x_0, x_0 x_0 x_1, ...
-
-so that the column of (i, j), i <= j, or (i, j, k) has a closed form. `least` is the lowest degree
-(0, or `degree`: a homogeneous map), `strict` leaves only products of different features. Columns
-may be folded into fewer by a hash of their number, with a sign.
-
-The loops run over pairs of non-zero entries. The triples that begin with an entry are pairs of
-those from it on, in a smaller triangle: a `block`. Arrays are taken out of their tuples once a row,
-since each time costs Numba an atomic count; blocks and what they are made from are plain numbers.
+The loops run over pairs of non-zero entries (`core.monomials` has their columns). Arrays are taken
+out of their tuples once a row, since each time costs Numba an atomic count of references; blocks
+and what they are made from are plain numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +13,16 @@ import numpy as np
 
 from pegasos.core.cross import gathered
 from pegasos.core.dispatch import generic, helper
-from pegasos.core.jit import hot
+from pegasos.core.monomials import (
+    Folded,
+    Monomials,
+    Whole,
+    n_monomials,
+    pair_block,
+    place,
+    run,
+    triple_block,
+)
 from pegasos.core.rows import (
     CsrRows,
     is_single,
@@ -39,37 +40,6 @@ from pegasos.core.rows import (
     row_sqnorm,
     row_squares,
 )
-from pegasos.core.threads import run_blocks
-
-_ROWS = 1024  # to write at a time
-
-
-class Whole(NamedTuple):
-    """Every monomial has a column of its own."""
-
-    width: int
-
-
-class Folded(NamedTuple):
-    """Monomials are hashed to so many columns."""
-
-    width: int
-
-
-class Monomials(NamedTuple):
-    """Which monomials of n features, their coefficients, and the columns they are folded to.
-
-    `coefs` are those of 1, i, ii, ij, iii, iij, ijk (different letters: different features),
-    `firsts` the numbers that the closed forms of the four degrees are counted from.
-    """
-
-    n: int
-    degree: int
-    least: int
-    strict: int
-    coefs: tuple[float, ...]
-    firsts: tuple[int, ...]
-    fold: Any
 
 
 class PolynomialRows(NamedTuple):
@@ -82,92 +52,16 @@ class PolynomialRows(NamedTuple):
     bias: float
 
 
-@helper
-def n_monomials(m, degree, least, strict):
-    """Of m features. m: an integer, or an array of them."""
-    up = 1 - 2 * strict
-    total = 0 * m
-    if least == 0:
-        total = total + 1 + m
-    if least <= 2:
-        total = total + m * (m + up) // 2
-    if degree == 3:
-        total = total + m * (m + up) * (m + 2 * up) // 6
-    return total
-
-
-def monomials(n: int, shape: tuple[int, int, int], coefs: Any, hashed: int = 0) -> Monomials:
-    """`shape`: degree, least, strict; `hashed`: to so many columns, 0 for not at all."""
-    degree, least, strict = shape
-    sizes = [0, 1, n, n_monomials(n, 2, 2, strict)] if least == 0 else [0, 0, 0, 0]
-    ends = np.cumsum(sizes)
-    firsts = (*ends[:2], *(ends[2:] - strict))  # (i, j) of i < j: its j begins at i + 1
-    fold = Folded(hashed) if hashed else Whole(n_monomials(n, *shape))
-    return Monomials(n, *shape, tuple(map(float, coefs)), tuple(map(int, firsts)), fold)
-
-
 def polynomial_rows(base: CsrRows, which: Monomials) -> PolynomialRows:
     """The map of rows."""
-    entries = int(_sizes(base, which).sum())
+    entries = int(sizes(base, which).sum())
     return PolynomialRows(base, which, which.fold.width, entries, base.bias)
 
 
-def _sizes(base: CsrRows, which: Monomials) -> np.ndarray:
+def sizes(base: CsrRows, which: Monomials) -> np.ndarray:
     """Monomials of each row that are not zero."""
     m = np.diff(base.starts.astype(np.int64))
     return n_monomials(m, which.degree, which.least, which.strict)
-
-
-# Where a monomial stands
-
-
-@helper
-def _pairs_before(n, i, strict):
-    """The place of (i, j) less j, in a triangle of n."""
-    return i * (2 * n - i - 1 - 2 * strict) // 2
-
-
-@helper
-def _pair_block(which):
-    """The numbers of a block: where it begins, size and first feature of its triangle, and the
-    coefficients of pairs: of the first entry with itself and with others, then of all others."""
-    c = which.coefs
-    return which.firsts[2], which.n, 0, c[2], c[3], c[2], c[3]
-
-
-@helper
-def _triple_block(which, i):
-    """Triples that begin with feature i."""
-    n, rest, up, c = which.n, which.n - i, 1 - 2 * which.strict, which.coefs
-    before = n * (n + up) * (n + 2 * up) - rest * (rest + up) * (rest + 2 * up)
-    shift = i + which.strict
-    return which.firsts[3] + before // 6, n - shift, shift, c[4], c[5], c[5], c[6]
-
-
-@helper
-def _run(block, j, strict):
-    """What is added to k for the column of (j, k) in a block."""
-    return block[0] - block[2] + _pairs_before(block[1], j - block[2], strict)
-
-
-@generic
-def place(fold: Any, k: int) -> tuple[int, float]:
-    """The column of monomial k, and its sign"""
-
-
-@place.register(Whole)
-def _(fold, k):
-    return np.uint64(k), 1.0
-
-
-@place.register(Folded)
-def _(fold, k):
-    """31 bits of a product that mixes all of k say where, another bit the sign."""
-    z = (np.uint64(k) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = z ^ (z >> np.uint64(32))
-    column = ((z & np.uint64(0x7FFFFFFF)) * np.uint64(fold.width)) >> np.uint64(31)
-    return column, 1.0 - 2.0 * np.float64((z >> np.uint64(40)) & np.uint64(1))
 
 
 # x_i . w
@@ -183,10 +77,10 @@ def _(rows, i, w):
         total += which.coefs[0] * sign * w[column]
         total += which.coefs[1] * _dot_run(x, j, w, start, end, which.firsts[1], which.fold)
     if which.least <= 2:
-        total += _dot_block(x, j, w, start, end, _pair_block(which), which)
+        total += _dot_block(x, j, w, start, end, pair_block(which), which)
     if which.degree == 3:
         for a in range(start, end):
-            block = _triple_block(which, np.int64(j[a]))
+            block = triple_block(which, np.int64(j[a]))
             total += x[a] * _dot_block(x, j, w, a, end, block, which)
     return total
 
@@ -195,7 +89,7 @@ def _(rows, i, w):
 def _dot_block(x, j, w, start, end, block, which):
     total, same, rest = 0.0, block[3], block[4]
     for b in range(start, end):
-        first, found = _run(block, np.int64(j[b]), which.strict), 0.0
+        first, found = run(block, np.int64(j[b]), which.strict), 0.0
         if rest != 0.0:
             found = rest * _dot_run(x, j, w, b + np.uint64(1), end, first, which.fold)
         if same != 0.0:
@@ -227,12 +121,12 @@ def _dot_run(x, j, w, b, end, first, fold):
 
 @row_axpy.register(PolynomialRows)
 def _(rows, i, a, w):
-    _add_monomials(rows, i, a, w)
+    add_monomials(rows, i, a, w)
     w[rows.width] += a * rows.bias
 
 
 @helper
-def _add_monomials(rows, i, a, w):
+def add_monomials(rows, i, a, w):
     x, j, which = rows.base.values, rows.base.columns, rows.monomials
     start, end = rows.base.starts[i], rows.base.starts[i + 1]
     if which.least == 0:
@@ -242,10 +136,10 @@ def _add_monomials(rows, i, a, w):
             column, sign = place(which.fold, which.firsts[1] + np.int64(j[b]))
             w[column] += a * which.coefs[1] * x[b] * sign
     if which.least <= 2:
-        _add_block(x, j, w, (start, end), a, _pair_block(which), which)
+        _add_block(x, j, w, (start, end), a, pair_block(which), which)
     if which.degree == 3:
         for b in range(start, end):
-            block = _triple_block(which, np.int64(j[b]))
+            block = triple_block(which, np.int64(j[b]))
             _add_block(x, j, w, (b, end), a * x[b], block, which)
 
 
@@ -254,7 +148,7 @@ def _add_block(x, j, w, part, a, block, which):
     start, end = part
     same, rest = block[3], block[4]
     for b in range(start, end):
-        first, ax = _run(block, np.int64(j[b]), which.strict), a * x[b]
+        first, ax = run(block, np.int64(j[b]), which.strict), a * x[b]
         if same != 0.0:
             column, sign = place(which.fold, first + np.int64(j[b]))
             w[column] += ax * same * x[b] * sign
@@ -269,7 +163,7 @@ def _add_block(x, j, w, part, a, block, which):
 
 
 @helper
-def _write_monomials(rows, i, columns, values, s):
+def write_monomials(rows, i, columns, values, s):
     """Columns and values from place s on."""
     x, j, which = rows.base.values, rows.base.columns, rows.monomials
     start, end = rows.base.starts[i], rows.base.starts[i + 1]
@@ -282,10 +176,10 @@ def _write_monomials(rows, i, columns, values, s):
             values[s] = which.coefs[1] * x[b] * sign
             s += 1
     if which.least <= 2:
-        s = _write_block((x, j), (columns, values), (start, end), 1.0, _pair_block(which), which, s)
+        s = _write_block((x, j), (columns, values), (start, end), 1.0, pair_block(which), which, s)
     if which.degree == 3:
         for b in range(start, end):
-            block, a = _triple_block(which, np.int64(j[b])), np.float64(x[b])
+            block, a = triple_block(which, np.int64(j[b])), np.float64(x[b])
             s = _write_block((x, j), (columns, values), (b, end), a, block, which, s)
 
 
@@ -295,7 +189,7 @@ def _write_block(row, out, part, a, block, which, s):
     (x, j), (columns, values), (start, end) = row, out, part
     same, rest = block[3], block[4]
     for b in range(start, end):
-        first, ax = _run(block, np.int64(j[b]), which.strict), a * x[b]
+        first, ax = run(block, np.int64(j[b]), which.strict), a * x[b]
         if same != 0.0:
             columns[s], sign = place(which.fold, first + np.int64(j[b]))
             values[s] = ax * same * x[b] * sign
@@ -316,7 +210,7 @@ def expanded(rows, i):
     m = np.int64(rows.base.starts[i + 1] - rows.base.starts[i])
     size = n_monomials(m, which.degree, which.least, which.strict)
     columns, values = np.empty(size, dtype=np.uint64), np.empty(size)
-    _write_monomials(rows, i, columns, values, 0)
+    write_monomials(rows, i, columns, values, 0)
     return _one_row(rows, columns, values)
 
 
@@ -452,37 +346,3 @@ def _(rows, i):
 @gathered.register(PolynomialRows)
 def _(rows, index):
     return polynomial_rows(gathered(rows.base, index), rows.monomials)
-
-
-# The map written out
-
-
-def written_rows(rows: PolynomialRows, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values, columns and starts of the rows in CSR form; folded columns may come twice."""
-    starts = np.zeros(n_rows(rows) + 1, dtype=np.int64)
-    np.cumsum(_sizes(rows.base, rows.monomials), out=starts[1:])
-    small = max(rows.width, rows.entries) < 1 << 31
-    columns = np.empty(rows.entries, dtype=np.int32 if small else np.int64)
-    values = np.empty(rows.entries, dtype=dtype)
-    out = columns, values
-    run_blocks(lambda s, e: _write_csr(rows, starts, out, s, e), n_rows(rows), _ROWS)
-    return values, columns, starts.astype(columns.dtype)
-
-
-def written_array(rows: PolynomialRows, dtype: Any) -> np.ndarray:
-    """The rows as an array."""
-    out = np.zeros((n_rows(rows), rows.width), dtype=dtype)
-    run_blocks(lambda s, e: _write_array(rows, out, s, e), n_rows(rows), _ROWS)
-    return out
-
-
-@hot
-def _write_csr(rows, starts, out, start, stop):
-    for i in range(start, stop):
-        _write_monomials(rows, i, out[0], out[1], starts[i])
-
-
-@hot
-def _write_array(rows, out, start, stop):
-    for i in range(start, stop):
-        _add_monomials(rows, i, 1.0, out[i])

@@ -17,19 +17,23 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from pegasos.core import parameters as par
+from pegasos.core.jit import hot
+from pegasos.core.monomials import monomials, n_monomials
 from pegasos.core.polynomial import (
     PolynomialRows,
-    monomials,
-    n_monomials,
+    add_monomials,
     polynomial_rows,
-    written_array,
-    written_rows,
+    sizes,
+    write_monomials,
 )
+from pegasos.core.rows import n_rows
+from pegasos.core.threads import run_blocks
 from pegasos.data.check import as_rows
 from pegasos.maps.base import FeatureMap
 from pegasos.objective.kernels import gamma_of
 
 WIDE = 10_000  # columns: an array that is mapped to more of them becomes a CSR matrix
+_ROWS = 1024  # to write at a time
 _PATTERNS = ((), (1,), (2,), (1, 1), (3,), (2, 1), (1, 1, 1))  # exponents of a monomial
 
 
@@ -122,7 +126,10 @@ class PolynomialMap(FeatureMap):
         self._n_features_out = self._width()
         hashed = self._n_features_out if self._n_features_out < self.n_columns_ else 0
         coefs = [1.0] * len(_PATTERNS) if plain else _roots(int(self.degree), self.gamma_, coef0)
-        coefs = [c * _counts(exponents, *self._shape) for c, exponents in zip(coefs, _PATTERNS)]
+        coefs = [
+            c * _counts(exponents, *self._shape)
+            for c, exponents in zip(coefs, _PATTERNS, strict=True)
+        ]
         self._monomials = monomials(X.shape[1], self._shape, coefs, hashed)
         return self
 
@@ -161,9 +168,9 @@ class PolynomialMap(FeatureMap):
         with self._at_work():
             rows = self.rows(X)
             if not sp.issparse(X) and rows.width <= WIDE:
-                return written_array(rows, X.dtype)
+                return _written_array(rows, X.dtype)
             made = sp.csr_array if isinstance(X, sp.sparray) else sp.csr_matrix
-            mapped = made(written_rows(rows, X.dtype), shape=(X.shape[0], rows.width))
+            mapped = made(_written_rows(rows, X.dtype), shape=(X.shape[0], rows.width))
         if rows.width < self.n_columns_:
             mapped.sum_duplicates()
         return mapped
@@ -214,3 +221,34 @@ def _chosen(n: int, degree: int, least: int, strict: int) -> Iterator[tuple[int,
 def _name(names: Any, chosen: tuple[int, ...]) -> str:
     powers = [(names[i], len(list(same))) for i, same in itertools.groupby(chosen)]
     return " ".join(name if k == 1 else f"{name}^{k}" for name, k in powers) or "1"
+
+
+def _written_rows(rows: PolynomialRows, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, columns and starts of the rows in CSR form; folded columns may come twice."""
+    starts = np.zeros(n_rows(rows) + 1, dtype=np.int64)
+    np.cumsum(sizes(rows.base, rows.monomials), out=starts[1:])
+    small = max(rows.width, rows.entries) < 1 << 31
+    columns = np.empty(rows.entries, dtype=np.int32 if small else np.int64)
+    values = np.empty(rows.entries, dtype=dtype)
+    out = columns, values
+    run_blocks(lambda s, e: _write_csr(rows, starts, out, s, e), n_rows(rows), _ROWS)
+    return values, columns, starts.astype(columns.dtype)
+
+
+def _written_array(rows: PolynomialRows, dtype: Any) -> np.ndarray:
+    """The rows as an array."""
+    out = np.zeros((n_rows(rows), rows.width), dtype=dtype)
+    run_blocks(lambda s, e: _write_array(rows, out, s, e), n_rows(rows), _ROWS)
+    return out
+
+
+@hot
+def _write_csr(rows, starts, out, start, stop):
+    for i in range(start, stop):
+        write_monomials(rows, i, out[0], out[1], starts[i])
+
+
+@hot
+def _write_array(rows, out, start, stop):
+    for i in range(start, stop):
+        add_monomials(rows, i, 1.0, out[i])
