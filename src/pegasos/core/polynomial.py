@@ -52,13 +52,13 @@ class PolynomialRows(NamedTuple):
     bias: float
 
 
-def polynomial_rows(base: CsrRows, which: Monomials) -> PolynomialRows:
+def polynomial_rows(base: Any, which: Monomials) -> PolynomialRows:
     """The map of rows."""
     entries = int(sizes(base, which).sum())
     return PolynomialRows(base, which, which.fold.width, entries, base.bias)
 
 
-def sizes(base: CsrRows, which: Monomials) -> np.ndarray:
+def sizes(base: Any, which: Monomials) -> np.ndarray:
     """Monomials of each row that are not zero."""
     m = np.diff(base.starts.astype(np.int64))
     return n_monomials(m, which.degree, which.least, which.strict)
@@ -75,7 +75,9 @@ def _(rows, i, w):
     if which.least == 0:
         column, sign = place(which.fold, 0)
         total += which.coefs[0] * sign * w[column]
-        total += which.coefs[1] * _dot_run(x, j, w, start, end, which.firsts[1], which.fold)
+        for b in range(start, end):
+            column, sign = place(which.fold, which.firsts[1] + np.int64(j[b]))
+            total += which.coefs[1] * x[b] * sign * w[column]
     if which.least <= 2:
         total += _dot_block(x, j, w, start, end, pair_block(which), which)
     if which.degree == 3:
@@ -87,33 +89,27 @@ def _(rows, i, w):
 
 @helper
 def _dot_block(x, j, w, start, end, block, which):
+    """Two sums side by side, as in `core.rows`."""
+    one, two = np.uint64(1), np.uint64(2)
     total, same, rest = 0.0, block[3], block[4]
     for b in range(start, end):
-        first, found = run(block, np.int64(j[b]), which.strict), 0.0
-        if rest != 0.0:
-            found = rest * _dot_run(x, j, w, b + np.uint64(1), end, first, which.fold)
+        first, found, even, odd = run(block, np.int64(j[b]), which.strict), 0.0, 0.0, 0.0
         if same != 0.0:
             column, sign = place(which.fold, first + np.int64(j[b]))
-            found += same * x[b] * sign * w[column]
-        total += x[b] * found
+            found = same * x[b] * sign * w[column]
+        c = b + one if rest != 0.0 else end
+        while c + one < end:
+            column, sign = place(which.fold, first + np.int64(j[c]))
+            even += x[c] * sign * w[column]
+            column, sign = place(which.fold, first + np.int64(j[c + one]))
+            odd += x[c + one] * sign * w[column]
+            c += two
+        if c < end:
+            column, sign = place(which.fold, first + np.int64(j[c]))
+            even += x[c] * sign * w[column]
+        total += x[b] * (found + rest * (even + odd))
         same, rest = block[5], block[6]
     return total
-
-
-@helper
-def _dot_run(x, j, w, b, end, first, fold):
-    """Two sums side by side, as in `core.rows`."""
-    even, odd, one, two = 0.0, 0.0, np.uint64(1), np.uint64(2)
-    while b + one < end:
-        column, sign = place(fold, first + np.int64(j[b]))
-        even += x[b] * sign * w[column]
-        column, sign = place(fold, first + np.int64(j[b + one]))
-        odd += x[b + one] * sign * w[column]
-        b += two
-    if b < end:
-        column, sign = place(fold, first + np.int64(j[b]))
-        even += x[b] * sign * w[column]
-    return even + odd
 
 
 # w += a x_i

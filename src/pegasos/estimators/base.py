@@ -39,7 +39,11 @@ class LinearClassifier(Classifier):
 
     _watch: Watch | None = None  # who looks on while it fits: set by the command line
 
-    _of_reading = ("classes_", "n_features_in_", "feature_names_in_")  # what `_read` leaves
+    _of_reading: tuple[str, ...] = (
+        "classes_",
+        "n_features_in_",
+        "feature_names_in_",
+    )  # what `_read` leaves
 
     def _loss(self) -> Any:
         raise NotImplementedError
