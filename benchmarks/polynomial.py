@@ -16,8 +16,9 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MinMaxScaler
 
 from benchmarks.datasets import FOLDER
-from benchmarks.table import merged, save
+from benchmarks.table import into_page, markdown, merged, save
 
+ABOUT = " ".join((__doc__ or "").split())
 SETS = ("a9a", "ijcnn1", "mnist38", "covtype")
 WAYS = ("linear", "degree 2", "rbf")
 KERNEL_ROWS = 50_000
@@ -65,7 +66,8 @@ def run(names: tuple[str, ...] = SETS) -> None:
             rows = merged("polynomial", [row], ("set", "way"), SETS)
             order = [(n, w) for n in SETS for w in WAYS]
             rows.sort(key=lambda r: order.index((r["set"], r["way"])))
-            save("polynomial", [" ".join((__doc__ or "").split())], rows)
+            save("polynomial", [ABOUT], rows)
+            into_page("docs/guide/polynomial.md", "polynomial", [ABOUT, markdown(rows)])
 
 
 def _row(way: str, line: Line, data: Any) -> dict:
