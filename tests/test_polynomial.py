@@ -65,7 +65,7 @@ def test_plain_columns_are_those_of_scikit_learn(seed, degree, strict, n):
     assert close(ours.transform(X), theirs.transform(X))
     assert ours.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
     names = ours.get_feature_names_out([f"f{i}" for i in range(n)])
-    assert names[1] == "f0" and len(names) == ours.n_columns_ or strict
+    assert names[:2].tolist() == ["1", "f0"] and len(names) == ours.n_columns_
 
 
 @pytest.mark.parametrize("width", [10**6, 11])
@@ -115,14 +115,14 @@ def test_rows_expanded_on_the_fly_equal_those_written_out(
 
 def test_hashing_says_so_and_keeps_products_on_average():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 30)) / np.sqrt(30)
-    with pytest.warns(UserWarning, match=r"degree 3 of 30 features makes 5456 columns.*width=512"):
-        made = PolynomialMap(3, gamma=1.0, width=512).fit(X)
+    X = rng.normal(size=(20, 12)) / np.sqrt(12)
+    with pytest.warns(UserWarning, match=r"degree 3 of 12 features makes 455 columns.*width=128"):
+        made = PolynomialMap(3, gamma=1.0, width=128).fit(X)
     phi = made.transform(X)
-    assert phi.shape == (40, 512) and made.get_feature_names_out()[1] == "polynomialmap1"
+    assert phi.shape == (20, 128) and made.get_feature_names_out()[1] == "polynomialmap1"
     error = phi @ phi.T - (X @ X.T + 1.0) ** 3
     scale = (1.0 + (X**2).sum(axis=1).mean()) ** 3
-    assert abs(error.mean()) < 0.02 * scale and error.std() < 3.0 * scale / np.sqrt(512)
+    assert abs(error.mean()) < 0.1 * scale and error.std() < 3.0 * scale / np.sqrt(128)
 
 
 def test_wide_arrays_become_csr_and_dtypes_stay():
