@@ -163,18 +163,25 @@ def same_optimum(one, other):
     assert a.primal >= b.dual * (1 - 1e-9) and b.primal >= a.dual * (1 - 1e-9)
 
 
+def same_weights(one, other):
+    """No further apart than ||w - w*|| <= sqrt(2 gap) allows."""
+    gaps = [model.certificate_.gap for model in (one, other)]
+    assert np.linalg.norm(one.coef_ - other.coef_) <= np.sqrt(2.0 * np.array(gaps)).sum()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("intercept", ["none", "free"])
 @pytest.mark.parametrize(("degree", "solver"), [(2, "auto"), (2, "dual"), (3, "auto")])
 def test_machine_on_the_fly_is_the_linear_one_on_mapped_rows(cancer, degree, solver, intercept):
     X, y = cancer
     given = {"tol": 1e-5, "solver": solver, "intercept": intercept, "C": 0.1, "max_iter": 20_000}
+    given["random_state"] = 0
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     model = PolynomialSVC(degree=degree, gamma=0.1, **given).fit(X, y, weight)
     mapped = PolynomialMap(degree, gamma=0.1).fit_transform(X)
     linear = LinearSVC(**given).fit(mapped, y, weight)
     same_optimum(model, linear)
-    assert np.allclose(model.coef_, linear.coef_, atol=0.02 * np.abs(linear.coef_).max())
+    same_weights(model, linear)
     assert np.allclose(model.decision_function(X), mapped @ model.coef_[0] + model.intercept_)
     sparse = PolynomialSVC(degree=degree, gamma=0.1, **given).fit(sp.csr_array(X), y, weight)
     assert np.array_equal(sparse.coef_, model.coef_)
@@ -183,7 +190,7 @@ def test_machine_on_the_fly_is_the_linear_one_on_mapped_rows(cancer, degree, sol
 @pytest.mark.slow
 def test_machine_without_intercept_is_the_kernel_machine(cancer):
     X, y = cancer
-    given = {"C": 0.5, "loss": "hinge", "intercept": "none", "tol": 1e-5}
+    given = {"C": 0.5, "loss": "hinge", "intercept": "none", "tol": 1e-5, "solver": "dual"}
     explicit = PolynomialSVC(gamma=0.1, max_iter=20_000, **given).fit(X, y)
     kernel = SVC(kernel="poly", degree=2, gamma=0.1, coef0=1.0, **given).fit(X, y)
     same_optimum(explicit, kernel)
@@ -199,13 +206,3 @@ def test_several_classes_a_path_and_folds():
     assert few.score(X, y) <= more.score(X, y) and more.map_.gamma_ == model.map_.gamma_
     found = model.cross_validate_path(X, y, [0.1, 10.0], cv=3)
     assert found.mean_test_score.min() > 0.9
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:degree:UserWarning")
-def test_hashed_machine_is_the_linear_one_on_hashed_rows(cancer):
-    X, y = cancer
-    given = {"tol": 1e-5, "loss": "hinge", "C": 0.1, "max_iter": 20_000}
-    model = PolynomialSVC(gamma=0.1, width=20, **given).fit(X, y)
-    mapped = PolynomialMap(gamma=0.1, width=20).fit_transform(X)
-    same_optimum(model, LinearSVC(**given).fit(mapped, y))
