@@ -8,7 +8,8 @@ pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
 many: one-vs-all, a path of C, folds against LIBLINEAR. growth: synthetic text up to 4 million
 rows. passes: an epoch and a prediction in units of X @ w. kernels: SVC against LIBSVM and
-scikit-learn-intelex. kernel_online: kernel Pegasos on a budget.
+scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. polynomial: linear, degree 2 and
+the Gaussian kernel at the parameters of Chang et al.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks import (
     kernel_sets,
     many,
     passes,
+    polynomial,
     race,
     shuttle,
     startup,
@@ -47,6 +49,8 @@ def main() -> None:
         certify.run(given.sets or TALL, given.Cs or (0.01, 1.0, 100.0), given.alone)
     elif given.what == "kernels":
         kernel_race.run(given.sets or kernel_sets.SETS)
+    elif given.what == "polynomial":
+        polynomial.run(given.sets or polynomial.SETS)
     elif given.what == "uci":
         uci.run(given.sets or uci.SETS)
     else:
@@ -70,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
-    what += ("many", "growth", "passes", "kernels", "kernel_online")
+    what += ("many", "growth", "passes", "kernels", "kernel_online", "polynomial")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
         "--sets", type=_names((*ALL, *uci.SETS, *kernel_sets.SETS)), help=f"some of {','.join(ALL)}"

@@ -14,6 +14,8 @@ from pegasos import (
     LinearSVC,
     LogisticRegression,
     PegasosClassifier,
+    PolynomialMap,
+    PolynomialSVC,
 )
 from pegasos.losses import Pinball
 
@@ -53,6 +55,11 @@ def test_scikit_learn_check(estimator, check):
     ]
 )
 def test_scikit_learn_check_of_kernel_machines(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks([PolynomialMap(), PolynomialMap(3), PolynomialSVC(**EXACT)])
+def test_scikit_learn_check_of_polynomials(estimator, check):
     check(estimator)
 
 

@@ -28,6 +28,7 @@ PAGES = [
     "index.md",
     "guide/linear.md",
     "guide/svc.md",
+    "guide/polynomial.md",
     "guide/own-loss.md",
     "guide/stochastic.md",
     "guide/kernels.md",

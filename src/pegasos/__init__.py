@@ -9,6 +9,8 @@ _HOMES = {
     "LinearSVC": "pegasos.estimators.linear",
     "LogisticRegression": "pegasos.estimators.linear",
     "SVC": "pegasos.estimators.kernel",
+    "PolynomialSVC": "pegasos.estimators.polynomial",
+    "PolynomialMap": "pegasos.maps.polynomial",
     "PegasosClassifier": "pegasos.estimators.online",
     "KernelPegasosClassifier": "pegasos.estimators.kernel_online",
     "load_svmlight": "pegasos.data.files",

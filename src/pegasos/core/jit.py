@@ -127,7 +127,7 @@ def user_cache() -> Path:
 @functools.cache
 def _fingerprint() -> str:
     digest = hashlib.sha256()
-    compiled = ("core", "data", "objective", "solvers")
+    compiled = ("core", "data", "objective", "solvers", "maps")
     for path in sorted(p for room in compiled for p in (_PACKAGE / room).rglob("*.py")):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0")
         digest.update(path.read_bytes())

@@ -14,6 +14,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import validate_data
 
+from pegasos.core.rows import n_columns
 from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
@@ -38,8 +39,18 @@ class LinearClassifier(Classifier):
 
     _watch: Watch | None = None  # who looks on while it fits: set by the command line
 
+    _of_reading: tuple[str, ...] = (
+        "classes_",
+        "n_features_in_",
+        "feature_names_in_",
+    )  # what `_read` leaves
+
     def _loss(self) -> Any:
         raise NotImplementedError
+
+    def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
+        """The rows that the problem is about, of checked data."""
+        return as_rows(X, bias, sort)
 
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
@@ -81,14 +92,14 @@ class LinearClassifier(Classifier):
 
     def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Task:
         bias, free = self._bias()
-        targets = self._targets()
+        targets, rows = self._targets(), self._rows(data.X, bias)
         return Task(
-            rows=as_rows(data.X, bias),
+            rows=rows,
             label=data.label,
             c=data.c,
             targets=targets,
             names=[f"class {self.classes_[k]}" for k in targets],
-            centers=centers_of(self.center, len(targets), data.X.shape[1], bias),
+            centers=centers_of(self.center, len(targets), n_columns(rows), bias),
             starts=starts,
             loss=loss,
             free=free,
@@ -111,7 +122,7 @@ class LinearClassifier(Classifier):
         X = asked(self, X, finite=False)
         weights = weight_vectors(self.coef_, self.intercept_)
         with use_threads(par.threads_of(self.n_threads)):
-            scores = scores_of(weights, as_rows(X, 1.0, sort=False))
+            scores = scores_of(weights, self._rows(X, 1.0, sort=False))
         if not np.isfinite(scores).all():  # the way of every NaN and infinity in X
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         return scores[:, 0] if len(weights) == 1 else scores
@@ -159,7 +170,7 @@ class LinearClassifier(Classifier):
         if unknown.size:
             name = par.shown(unknown[0])
             raise ValueError(f"stop: class {name} of Validation is not among those of y")
-        return replace(rule, X=as_rows(X, bias), y=np.searchsorted(self.classes_, y))
+        return replace(rule, X=self._rows(X, bias), y=np.searchsorted(self.classes_, y))
 
     def _solver(self) -> Any:
         return par.one_of("solver", self.solver, par.SOLVERS)

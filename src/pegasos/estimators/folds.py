@@ -11,7 +11,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from pegasos.data.check import as_rows, small_dtype
+from pegasos.data.check import small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import Data, LinearClassifier
 from pegasos.estimators.one_vs_all import Task, solve_all
@@ -109,7 +109,7 @@ def _solved(unit, task: Task, data: Data, folds: list[Fold], Cs: list[float], de
         left = [j for j in range(len(Cs)) if not _answered(answers, task, j * len(folds) + f)]
         part = None
         if left:
-            part = task._replace(rows=as_rows(data.X[fold.rows], task.rows.bias))
+            part = task._replace(rows=unit._rows(data.X[fold.rows], task.rows.bias))
             part = part._replace(label=task.label[fold.rows])
         fits.append([part and part._replace(c=C * fold.c) for C in Cs])
     tasks = [fits[f][j] or task for j in range(len(Cs)) for f in range(len(folds))]
@@ -167,7 +167,7 @@ def _accuracy(unit, task: Task, data, folds: list[Fold], Cs: list[float], weight
     out = np.empty((len(Cs), len(folds)))
     for f, fold in enumerate(folds):
         each = weights[:, f].reshape(-1, weights.shape[-1])
-        scores = scores_of(each, as_rows(X[fold.test], task.rows.bias))
+        scores = scores_of(each, unit._rows(X[fold.test], task.rows.bias))
         scores = scores.reshape(len(fold.test), len(Cs), -1)
         for j in range(len(Cs)):
             out[j, f] = np.mean(unit.classes_[chosen(scores[:, j])] == y[fold.test])
@@ -182,7 +182,7 @@ def _scored(scorer):
         out = np.empty((len(Cs), len(folds)))
         for j, C in enumerate(Cs):
             model = copy_with(unit, C)
-            for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            for name in unit._of_reading:
                 if hasattr(unit, name):
                     setattr(model, name, getattr(unit, name))
             for f, fold in enumerate(folds):

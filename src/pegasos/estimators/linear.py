@@ -13,7 +13,7 @@ from pegasos.estimators.path import fit_path
 from pegasos.model.linear import probabilities
 from pegasos.objective.losses import Logistic
 
-_COMMON = """C : float, default=1.0
+COMMON = """C : float, default=1.0
         Weight of the data against the penalty: 1/2 ||w||^2 + C * sum of losses.
     lam : float, default=None
         The same by another name: lam/2 ||w||^2 + mean loss, lam = 1 / (C N) with N the sum of
@@ -126,7 +126,7 @@ class LinearSVC(ExactClassifier):
     ----------
     loss : {{"squared_hinge", "hinge", "pinball"}} or a loss object, default="squared_hinge"
         Such as `pegasos.losses.Pinball(0.1)`, or one of your own.
-    {_COMMON}
+    {COMMON}
 
     Examples
     --------
@@ -192,7 +192,7 @@ class LogisticRegression(ExactClassifier):
 
     Parameters
     ----------
-    {_COMMON}
+    {COMMON}
     """
 
     def __init__(

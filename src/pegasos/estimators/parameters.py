@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from pegasos.core.threads import available
+from pegasos.core.parameters import count, one_of, positive, threads_of  # noqa: F401  (offered here)
 from pegasos.objective.losses import Hinge, Pinball, SquaredHinge, check_loss
 from pegasos.solvers.stops import RULES
 
 LOSSES = {"hinge": Hinge, "squared_hinge": SquaredHinge, "pinball": lambda: Pinball(0.5)}
 SOLVERS = ("auto", "dual", "newton", "newton_cg", "interior")
 INTERCEPTS = ("free", "penalised", "none")
-
-
-def positive(name: str, value: Any, zero: bool = False) -> float:
-    """A finite number above (or from) zero."""
-    kind = "a number >= 0" if zero else "a number > 0"
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be {kind}, got {value!r}")
-    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise ValueError(f"{name} must be finite and {kind}, got {value!r}")
-    return float(value)
-
-
-def count(name: str, value: Any) -> int:
-    """An integer from 1."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an integer >= 1, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-    return int(value)
-
-
-def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """A string from a list."""
-    if not isinstance(value, str) or value not in allowed:
-        listed = ", ".join(repr(a) for a in allowed)
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
-    return value
 
 
 def loss_of(value: Any) -> Any:
@@ -68,13 +39,6 @@ def intercept_of(intercept: Any, fit_intercept: Any) -> str:
     if reading == "penalised":
         raise ValueError("fit_intercept=False contradicts intercept='penalised': drop one of them")
     return "none"
-
-
-def threads_of(n_threads: Any) -> int:
-    """Number of threads; None or -1 means all cores."""
-    if n_threads is None or n_threads == -1:
-        return available()
-    return count("n_threads", n_threads)
 
 
 def class_factors(factors: np.ndarray, classes: np.ndarray) -> np.ndarray:

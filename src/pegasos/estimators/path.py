@@ -40,7 +40,7 @@ def copy_with(estimator: LinearClassifier, C: float) -> Any:
 
 def _hand_over(unit: LinearClassifier, model: Any, fit: Task, runs: Any, data: Data) -> None:
     """What the first reading of the data found, and the results."""
-    for name in ("classes_", "n_features_in_", "feature_names_in_"):
+    for name in unit._of_reading:
         if hasattr(unit, name):
             setattr(model, name, getattr(unit, name))
     model._record(fit, runs, data.kept)

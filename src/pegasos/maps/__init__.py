@@ -1,0 +1,1 @@
+"""Explicit feature maps: what makes the linear path nonlinear."""
