@@ -9,6 +9,7 @@ _HOMES = {
     "LinearSVC": "pegasos.estimators.linear",
     "LogisticRegression": "pegasos.estimators.linear",
     "SVC": "pegasos.estimators.kernel",
+    "CellSVC": "pegasos.estimators.cells",
     "PegasosClassifier": "pegasos.estimators.online",
     "KernelPegasosClassifier": "pegasos.estimators.kernel_online",
     "load_svmlight": "pegasos.data.files",

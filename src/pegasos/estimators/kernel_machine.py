@@ -19,7 +19,7 @@ from pegasos.estimators.classifier import Classifier, Data, asked, class_weights
 from pegasos.estimators.kernel_checks import foretell, refuse_beyond_memory, warn_unless_kernel
 from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef
 from pegasos.estimators.one_vs_all import solve
-from pegasos.estimators.pairs import KernelTask, one_vs_one, one_vs_rest, share_of
+from pegasos.estimators.pairs import KernelTask, Part, one_vs_one, one_vs_rest, share_of
 from pegasos.model.kernel import KernelModel, scores_of, votes
 from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernel_points import given_columns, is_given, points
@@ -28,6 +28,11 @@ from pegasos.objective.losses import Pinball
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
 from pegasos.solvers.stops import Optimality
+
+
+def without_gap(stop: Stop) -> Stop:
+    """For functions that are no kernels: their gap may mean nothing."""
+    return stop if stop.rules else replace(stop, rules=(Optimality(1e-3),))
 
 
 class KernelMachine(Classifier):
@@ -76,22 +81,32 @@ class KernelMachine(Classifier):
 
     def _task(self, data: Data, stop: Stop) -> KernelTask:
         par.one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        parts = self._parts(data.label)
+        share = share_of(self._budget(), len(parts))
+        task = self._problems(data, parts, stop, share)
+        foretell([part.rows.size for part in parts], task.points, share, stop.max_seconds)
+        sure = warn_unless_kernel(self.kernel_, task.points, stacklevel=5)
+        return task._replace(stop=stop if sure else without_gap(stop))
+
+    def _parts(self, label: np.ndarray) -> list[Part]:
         several = par.one_of("multi_class", self.multi_class, ("ovo", "ovr"))
-        reading = par.intercept_of(self.intercept, True)
         pairs = several == "ovo" and len(self.classes_) > 2
-        parts = (one_vs_one if pairs else one_vs_rest)(data.label, self.classes_)
+        return (one_vs_one if pairs else one_vs_rest)(label, self.classes_)
+
+    def _budget(self) -> int:
+        """Bytes for kernel values."""
         budget = int(1e6 * par.positive("cache_size", self.cache_size))
         refuse_beyond_memory(budget)
-        share = share_of(budget, len(parts))
+        return budget
+
+    def _problems(self, data: Data, parts: list[Part], stop: Stop, share: int) -> KernelTask:
+        """The task of solving each part with `share` bytes."""
+        reading = par.intercept_of(self.intercept, True)
         solver, choice = self._solver(reading, share)
         kernel = self.kernel_ + 1.0 if reading == "penalised" else self.kernel_
-        train = points(kernel, data.X)
-        foretell([part.rows.size for part in parts], train, share, stop.max_seconds)
-        if not warn_unless_kernel(self.kernel_, train, stacklevel=5) and not stop.rules:
-            stop = replace(stop, rules=(Optimality(1e-3),))  # its gap may mean nothing
         return KernelTask(
             kernel=kernel,
-            points=train,
+            points=points(kernel, data.X),
             c=data.c,
             parts=parts,
             starts=self._warm_starts(parts),
