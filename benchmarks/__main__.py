@@ -8,7 +8,7 @@ pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
 many: one-vs-all, a path of C, folds against LIBLINEAR. growth: synthetic text up to 4 million
 rows. passes: an epoch and a prediction in units of X @ w. kernels: SVC against LIBSVM and
-scikit-learn-intelex. kernel_online: kernel Pegasos on a budget.
+scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. cells: CellSVC on all of covtype.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks import (
     bounds,
+    cells,
     certify,
     files,
     growth,
@@ -60,6 +61,7 @@ def main() -> None:
             "growth": growth.run,
             "passes": passes.run,
             "kernel_online": kernel_online.run,
+            "cells": cells.run,
         }[given.what]()
 
 
@@ -70,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
-    what += ("many", "growth", "passes", "kernels", "kernel_online")
+    what += ("many", "growth", "passes", "kernels", "kernel_online", "cells")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
         "--sets", type=_names((*ALL, *uci.SETS, *kernel_sets.SETS)), help=f"some of {','.join(ALL)}"

@@ -118,7 +118,8 @@ def _near(rows: Points, centres: Points, label: np.ndarray, most: int) -> list[n
         return [nothing for _ in apart]
     cell, squares = nearest(rows, centres, k)
     between = apart[label[:, None], cell]
-    beyond = np.full(cell.shape, np.inf, dtype=np.float32)  # equal centres have no plane
+    between[cell == label[:, None]] = 0.0  # a row is not beyond the border of its own cell
+    beyond = np.full(cell.shape, np.inf, dtype=np.float32)
     np.divide(squares - squares[:, :1], 2.0 * between, out=beyond, where=between > 0.0)
     order = np.argsort(cell, axis=None, kind="stable")
     ends = np.cumsum(np.bincount(cell.ravel(), minlength=len(apart)))
