@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from pegasos import LinearSVC, LogisticRegression, load_model, load_svmlight
+from pegasos import SVC, LinearSVC, LogisticRegression, load_model, load_svmlight
 from pegasos.cli.main import app
 from pegasos.core.jit import user_cache
 
@@ -439,3 +439,34 @@ def test_swapped_arguments_are_recognised(folder):
     text.write_bytes(HEART.read_bytes())
     assert "are the arguments swapped?" in invoke("predict", text, folder / "m", ok=False).stderr
     assert "not a data file" in invoke("train", folder / "m", "-m", folder / "n", ok=False).stderr
+
+
+def test_a_kernel_machine_is_trained_applied_and_inspected(folder):
+    model = folder / "heart.model"
+    options = ("--kernel", "gaussian", "--gamma", "0.125", "-C", "2")
+    done = invoke("train", HEART, "-m", model, *options)
+    X, y = load_svmlight(HEART)
+    expected = SVC(C=2.0, gamma=0.125, random_state=0).fit(X, y)
+    found = load_model(model)
+    assert "proven" in done.output and f"{expected.support_.size} support vectors" in done.output
+    assert np.array_equal(found.decision_function(X), expected.decision_function(X))
+    printed = invoke("predict", model, HEART).stdout.split()
+    assert printed == [str(label) for label in expected.predict(X)]
+    facts = json.loads(invoke("evaluate", model, HEART, "--json").stdout)
+    assert facts["accuracy"] == expected.score(X, y)
+    assert "Gaussian(gamma=0.125)" in invoke("inspect", model).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--gamma", "1"), "--gamma: needs --kernel"),
+        (("--kernel", "gaussian", "--gamma", "-1"), "gamma must be finite and > 0"),
+        (("--kernel", "gaussian", "--loss", "logistic"), "hinge or pinball loss"),
+        (("--kernel", "gaussian", "--checkpoint", "c"), "--checkpoint: not with --kernel"),
+        (("--kernel", "gaussian", "--solver", "newton"), "solver must be one of"),
+    ],
+)
+def test_options_that_do_not_fit_a_kernel_machine_are_refused(folder, options, words):
+    done = invoke("train", HEART, "-m", folder / "a", *options, ok=False)
+    assert done.exit_code == 2 and words in done.output and not (folder / "a").exists()

@@ -6,13 +6,14 @@ Nothing of scikit-learn is needed here, which saves its start-up time.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pegasos.cli.console import note
 from pegasos.cli.data import Reading
+from pegasos.core.threads import available, use_threads
 from pegasos.data import container, store
 from pegasos.data.check import as_rows
 from pegasos.data.errors import DataError
@@ -20,7 +21,12 @@ from pegasos.data.files import dialect_of
 from pegasos.data.formats import is_table
 from pegasos.data.stream import Text, name_of
 from pegasos.data.svmlight import Piece, read_pieces, rows_of
-from pegasos.model.linear import LinearModel, scores_of, weight_vectors
+from pegasos.model.file import Model
+from pegasos.model.kernel import scores_of as kernel_scores
+from pegasos.model.kernel import votes
+from pegasos.model.kernel_record import KernelRecord, machine
+from pegasos.model.linear import chosen, scores_of, weight_vectors
+from pegasos.objective.kernel_points import is_given
 
 
 class Scored(NamedTuple):
@@ -30,19 +36,49 @@ class Scored(NamedTuple):
     scores: np.ndarray
 
 
-def scored(
-    model: LinearModel, path: str, reading: Reading, labelled: bool = True
-) -> Iterator[Scored]:
+def scorer(model: Model, threads: int | None) -> Callable[[Any], np.ndarray]:
+    """What gives rows with a virtual column of ones their scores, a column per problem."""
+    if not isinstance(model, KernelRecord):
+        weights = weight_vectors(model.coef, model.intercept)
+        return lambda rows: scores_of(weights, rows)
+    if is_given(model.kernel):
+        raise DataError("a precomputed kernel predicts from kernel values: use Python")
+    ready = machine(model)
+
+    def score(rows: Any) -> np.ndarray:
+        with use_threads(threads or available()):
+            return kernel_scores(ready, rows._replace(bias=0.0))
+
+    return score
+
+
+def classes_of(model: Model, scores: np.ndarray) -> np.ndarray:
+    """The number of the class of each row."""
+    if not isinstance(model, KernelRecord) or not model.pairs:
+        return chosen(scores)
+    if model.parameters.get("break_ties") is True:
+        from sklearn.utils.multiclass import _ovr_decision_function
+
+        return _ovr_decision_function(scores < 0, -scores, len(model.classes)).argmax(axis=1)
+    return votes(scores, len(model.classes))
+
+
+def scored(model: Model, path: str, reading: Reading, labelled: bool = True) -> Iterator[Scored]:
     """The rows of a file in order, in blocks."""
-    weights = weight_vectors(model.coef, model.intercept)
+    score = scorer(model, reading.threads)
     if is_table(path):
-        yield from _from_table(model, path, reading, weights)
-        return
+        return _from_table(model, path, reading, score)
+    return _from_text(model, path, reading, score, labelled)
+
+
+def _from_text(
+    model: Model, path: str, reading: Reading, score: Callable[[Any], np.ndarray], labelled: bool
+) -> Iterator[Scored]:
     beyond = 0
     for piece in pieces(path, reading, labelled):
         rows, unknown = rows_of(piece, model.n_features)
         beyond += unknown
-        yield Scored(piece.labels if labelled else None, scores_of(weights, rows))
+        yield Scored(piece.labels if labelled else None, score(rows))
     if beyond:
         d = model.n_features
         note(f"{name_of(path)}: {beyond} entries beyond the {d} features of the model ignored")
@@ -67,7 +103,7 @@ def pieces(
 
 
 def _from_table(
-    model: LinearModel, path: str, reading: Reading, weights: list[np.ndarray]
+    model: Model, path: str, reading: Reading, score: Callable[[Any], np.ndarray]
 ) -> Iterator[Scored]:
     from pegasos.data.tables import read_batches
 
@@ -85,10 +121,10 @@ def _from_table(
             found = table.X.shape[1]
             words = f"{found} features, the model has {model.n_features}"
             raise DataError(f"{path}: {words}; if one is the label, name it with --label")
-        yield Scored(table.y, scores_of(weights, as_rows(table.X, 1.0)))
+        yield Scored(table.y, score(as_rows(table.X, 1.0)))
 
 
-def _label(model: LinearModel, path: str, reading: Reading) -> str | None:
+def _label(model: Model, path: str, reading: Reading) -> str | None:
     """The column of the labels: as said, or that of the training data if it is there."""
     from pegasos.data.tables import read_names
 
@@ -100,7 +136,7 @@ def _label(model: LinearModel, path: str, reading: Reading) -> str | None:
     return usual if there else None
 
 
-def reading_for(model: LinearModel, reading: Reading, zero_based: bool | None) -> Reading:
+def reading_for(model: Model, reading: Reading, zero_based: bool | None) -> Reading:
     """The reading of a file to predict: as in training, where nothing else is said."""
     first = bool(model.reading.get("zero_based", False))
     header = reading.header and bool(model.reading.get("header", True))

@@ -89,7 +89,7 @@ def _convert_model(file: str, output: str, kind: Format, foreign: bool) -> None:
         return
     if kind is not Format.liblinear:
         raise DataError(f"{file}: a model can become a .liblinear file (--to liblinear)")
-    liblinear.save(output, model_file.load(file))
+    liblinear.save(output, model_file.load_linear(file, "the LIBLINEAR format"))
 
 
 def _is_liblinear(file: str) -> bool:

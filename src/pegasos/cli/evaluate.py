@@ -45,9 +45,9 @@ def _facts(model: Any, blocks: list[Any], file: str) -> dict[str, Any]:
     import numpy as np
     from sklearn.metrics import roc_auc_score
 
+    from pegasos.cli.apply import classes_of
     from pegasos.data.errors import DataError
     from pegasos.data.tables import whole
-    from pegasos.model.linear import chosen
 
     if blocks[0].labels is None:
         raise DataError(f"{file}: no labels to compare with; name their column with --label")
@@ -62,7 +62,7 @@ def _facts(model: Any, blocks: list[Any], file: str) -> dict[str, Any]:
     k = len(model.classes)
     confusion = np.zeros((k, k), dtype=int)
     known = truth >= 0
-    np.add.at(confusion, (truth[known], chosen(scores)[known]), 1)
+    np.add.at(confusion, (truth[known], classes_of(model, scores)[known]), 1)
     right, actual, said = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
     facts: dict[str, Any] = {
         "rows": len(y),

@@ -40,7 +40,7 @@ def trained(
     with locked(outputs.checkpoint), ProgressLine() as line, heard(line.compiling):
         line.say(f"reading {file}")
         data = read(file, reading)
-        _check(file, data)
+        _check(file, data, linear=not hasattr(estimator, "kernel"))
         if center is not None:
             _check_center(center, data, reading)
         seconds = time.perf_counter() - started
@@ -54,14 +54,15 @@ def trained(
     return facts
 
 
-def _check(file: str, data: Data) -> None:
+def _check(file: str, data: Data, linear: bool) -> None:
     import numpy as np
 
     if data.X.shape[1] == 0:
         raise DataError(f"{name_of(file)}: no features, only labels")
     check_classes(file, data.y)
-    n_classes = len(np.unique(data.y))
-    check_width(file, data.X.shape[1], 1 if n_classes == 2 else n_classes, note)
+    if linear:
+        n_classes = len(np.unique(data.y))
+        check_width(file, data.X.shape[1], 1 if n_classes == 2 else n_classes, note)
 
 
 def _check_center(center: Path, data: Data, reading: Reading) -> None:
@@ -70,7 +71,7 @@ def _check_center(center: Path, data: Data, reading: Reading) -> None:
 
     from pegasos.model import file as model_file
 
-    model = model_file.load(center)
+    model = model_file.load_linear(center, "--center")
     if model.names is not None and data.names is not None and model.names != data.names:
         raise DataError(f"{center}: its features have other names, or another order")
     if model.classes.tolist() != np.unique(data.y).tolist():
@@ -80,12 +81,16 @@ def _check_center(center: Path, data: Data, reading: Reading) -> None:
 
 
 def _fit(estimator: Any, data: Data, keeper: Any, line: Any) -> None:
-    """Fit under the eyes of the watcher; a signal stops it at a safe point."""
+    """Fit under the eyes of the watcher; a signal stops it at a safe point.
+
+    A warning is told when it comes: it may be that the fit will take long.
+    """
     from pegasos.cli.stop import Terminated
     from pegasos.cli.watch import Signals, Watcher
 
-    with Signals() as signals, warnings.catch_warnings(record=True) as log:
+    with Signals() as signals, warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.showwarning = _told  # type: ignore[assignment]
         estimator._watch = Watcher(signals, keeper, line)
         try:
             _fit_named(estimator, data)
@@ -94,8 +99,10 @@ def _fit(estimator: Any, data: Data, keeper: Any, line: Any) -> None:
                 raise
             raise Terminated(signals.received, _how_to_resume(keeper.path)) from None
     line.close()
-    for warning in log:
-        note(" ".join(str(warning.message).split()))
+
+
+def _told(message: Warning | str, *_: Any) -> None:
+    note(" ".join(str(message).split()))
 
 
 def _fit_named(estimator: Any, data: Data) -> None:
@@ -115,10 +122,11 @@ def _how_to_resume(checkpoint: Path | None) -> str:
 def _facts(file: str, model: Path, estimator: Any, data: Data) -> dict[str, Any]:
     """What is said of a finished training."""
     several = isinstance(estimator.certificate_, list)
-    proofs = estimator.certificate_ if several else [estimator.certificate_]
+    found = estimator.certificate_ if several else [estimator.certificate_]
+    proofs = [proof.above_zero for proof in found]  # as no loss here is ever negative
     choices = estimator.solver_ if several else [estimator.solver_]
     reasons = estimator.stop_reason_ if several else [estimator.stop_reason_]
-    return {
+    facts: dict[str, Any] = {
         "data": file,
         "model": os.fspath(model),
         "rows": int(data.X.shape[0]),
@@ -130,8 +138,17 @@ def _facts(file: str, model: Path, estimator: Any, data: Data) -> dict[str, Any]
         "tol": estimator.tol,
         "stop": reasons,
         "solver": [list(choice) for choice in choices],
-        "epochs": int(estimator.n_iter_),
     }
+    if hasattr(estimator, "kernel_"):
+        facts |= {
+            "kernel": repr(estimator.kernel_),
+            "is_kernel": bool(estimator._is_kernel),
+            "support_vectors": int(estimator.support_.size),
+            "steps": int(estimator.n_iter_.sum()),
+        }
+    else:
+        facts["epochs"] = int(estimator.n_iter_)
+    return facts
 
 
 def report(facts: dict[str, Any], as_json: bool) -> None:
@@ -148,11 +165,17 @@ def report(facts: dict[str, Any], as_json: bool) -> None:
     worst = max(range(len(facts["gap"])), key=lambda k: facts["gap"][k])
     gap, objective, bound = (facts[key][worst] for key in ("gap", "objective", "bound"))
     which = "" if len(facts["gap"]) == 1 else f" (of {len(facts['gap'])} problems, the worst)"
-    say(
-        f"objective {objective:.6g}; proven: the best possible is at least {bound:.6g}, "
-        f"at most {100 * gap:.2g} % lower{which}"
-    )
+    if facts.get("is_kernel", True):
+        words = (
+            f"proven: the best possible is at least {bound:.6g}, at most {100 * gap:.2g} % lower"
+        )
+    else:
+        words = f"nothing is proven, since {facts['kernel']} is no kernel on these rows"
+    say(f"objective {objective:.6g}; {words}{which}")
     name, why = facts["solver"][worst]
     once = f" ({facts['compiled']} loops compiled, once)" if facts["compiled"] else ""
-    say(f"{facts['epochs']} epochs of {name} ({why}), {facts['seconds']['all']:.2f} s{once}")
+    work = f"{facts['epochs']} epochs" if "epochs" in facts else f"{facts['steps']:,} steps"
+    say(f"{work} of {name} ({why}), {facts['seconds']['all']:.2f} s{once}")
+    if "kernel" in facts:
+        say(f"{facts['support_vectors']:,} support vectors, {facts['kernel']}")
     say(f"model in {facts['model']}")

@@ -33,22 +33,41 @@ def inspect(
 
 
 def _facts(model: Any, top: int) -> dict[str, Any]:
-    import numpy as np
+    from pegasos.model.kernel_record import KernelRecord
 
     proofs = [[float.fromhex(value) for value in pair] for pair in model.fit.get("certificate", [])]
+    own = _of_kernel(model) if isinstance(model, KernelRecord) else _of_weights(model, top)
     return {
         "kind": model.kind,
         "classes": model.classes.tolist(),
         "features": model.n_features,
-        "nonzero": int(np.count_nonzero(model.coef)),
         "parameters": model.parameters,
         "objective": [primal for primal, _ in proofs],
         "bound": [dual for _, dual in proofs],
-        "stream": None if model.stream is None else model.stream["tally"].tolist(),
         "stop": model.fit.get("stop_reason", []),
         "solver": model.fit.get("solver", []),
         "intercept": model.intercept.tolist(),
+        **own,
+    }
+
+
+def _of_weights(model: Any, top: int) -> dict[str, Any]:
+    import numpy as np
+
+    return {
+        "nonzero": int(np.count_nonzero(model.coef)),
+        "stream": None if model.stream is None else model.stream["tally"].tolist(),
         "weights": [_largest(model, k, top) for k in range(len(model.coef))],
+    }
+
+
+def _of_kernel(model: Any) -> dict[str, Any]:
+    return {
+        "kernel": repr(model.kernel),
+        "is_kernel": model.fit.get("is_kernel", True) is True,
+        "support_vectors": model.coef.shape[1],
+        "of_class": model.counts.tolist(),
+        "steps": model.fit.get("t"),
     }
 
 
@@ -67,6 +86,9 @@ def _report(path: str, facts: dict[str, Any]) -> None:
     say(f"{path}: {facts['kind']}, {facts['features']:,} features, classes {classes}{more}")
     changed = {k: v for k, v in facts["parameters"].items() if v is not None}
     say("parameters  " + ", ".join(f"{name}={_shown(value)}" for name, value in changed.items()))
+    if "kernel" in facts:
+        _report_kernel(facts)
+        return
     if facts["stream"] is not None:
         rows, errors = facts["stream"]
         share = f"{100 * errors / max(1, rows):.2f} % of them mistaken before they were learnt"
@@ -81,7 +103,27 @@ def _report(path: str, facts: dict[str, Any]) -> None:
         say(f"… and {len(facts['weights']) - 20} more classes (--json has all)")
 
 
+def _report_kernel(facts: dict[str, Any]) -> None:
+    shares = zip(facts["classes"], facts["of_class"], strict=False)
+    listed = ", ".join(f"{count:,} of class {name}" for name, count in list(shares)[:8])
+    say(f"kernel {facts['kernel']}")
+    say(f"{facts['support_vectors']:,} support vectors{': ' if listed else ''}{listed}")
+    problems = len(facts["objective"])
+    if not problems:
+        say("no certificate")
+    for k in range(min(problems, 20)):
+        which = f"problem {k + 1} of {problems}: " if problems > 1 else ""
+        primal, dual = facts["objective"][k], facts["bound"][k]
+        if facts["is_kernel"]:
+            say(f"{which}{_proof(primal, dual)}")
+        else:
+            say(f"{which}objective {primal:.6g}; no proof, since the function is no kernel")
+    if problems > 20:
+        say(f"… and {problems - 20} more problems (--json has all)")
+
+
 def _proof(primal: float, dual: float) -> str:
+    dual = max(0.0, dual)  # as no loss here is ever negative
     gap = max(0.0, primal - dual) / abs(primal) if primal else math.inf
     return (
         f"objective {primal:.6g}; proven: the best possible is at least {dual:.6g}, "
@@ -92,6 +134,9 @@ def _proof(primal: float, dual: float) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, dict) and "loss" in value:
         return f"{value['loss']}({', '.join(str(field) for field in value['fields'])})"
+    if isinstance(value, dict) and "kernel" in value:
+        fields = ", ".join(_shown(field) for field in value["fields"])
+        return f"{value['kernel']}({fields})"
     if isinstance(value, dict):
         return str(dict(value.get("items", [])))
     return str(value)

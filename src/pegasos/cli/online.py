@@ -137,7 +137,7 @@ class Learner:
         }
 
     def _resume(self, path: Path) -> None:
-        model = model_file.load(path)
+        model = model_file.load_linear(path, "--online")
         found = model.reading.get("stream")
         if model.stream is None or not isinstance(found, dict):
             raise DataError(f"{path}: a model, not a checkpoint of train --online; name another")

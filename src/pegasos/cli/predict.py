@@ -57,7 +57,8 @@ def predict(
     names = [str(name).encode() for name in loaded.classes.tolist()]
     with writing(output) as out:
         for block in apply.scored(loaded, file, reading, not unlabelled):
-            columns: list[Any] = [[names[k] for k in linear.chosen(block.scores).tolist()]]
+            numbers = apply.classes_of(loaded, block.scores).tolist()
+            columns: list[Any] = [[names[k] for k in numbers]]
             if scores:
                 columns += _texts(block.scores)
             if probabilities:

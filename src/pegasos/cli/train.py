@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +12,12 @@ import typer
 from pegasos.cli import options as opt
 from pegasos.cli.data import Reading, check_outputs, kept_of
 
-_STOP, _STREAM = "Stopping", "Streams"
-NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "center", "seed")
+_STOP, _STREAM, _KERNEL = "Stopping", "Streams", "Kernels"
+ONLY_KERNELS = ("gamma", "degree", "coef0", "cache_size", "multi_class")
+NEVER_KERNELS = ("center", "checkpoint", "checkpoint_every")
+NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "center", "seed", "kernel")
 ONLY_ONLINE = ("classes", "features", "checkpoint_rows")
+SEEN_ONCE = "not with --online: a stream is seen once, in its order, and weighs losses by --lam"
 
 
 class Loss(StrEnum):
@@ -35,6 +39,21 @@ class SolverName(StrEnum):
     newton = "newton"
     newton_cg = "newton_cg"
     interior = "interior"
+    working_set = "working_set"
+    smo = "smo"
+
+
+class MultiClass(StrEnum):
+    ovo = "ovo"
+    ovr = "ovr"
+
+
+class KernelName(StrEnum):
+    gaussian = "gaussian"
+    polynomial = "polynomial"
+    linear = "linear"
+    laplacian = "laplacian"
+    sigmoid = "sigmoid"
 
 
 def train(
@@ -130,6 +149,35 @@ def train(
             min=1, help="Also write the checkpoint after so many rows.", rich_help_panel=_STREAM
         ),
     ] = None,
+    kernel: Annotated[
+        KernelName | None,
+        typer.Option(
+            help="Train an exact kernel machine (SVC), not a linear classifier.",
+            show_default=False,
+            rich_help_panel=_KERNEL,
+        ),
+    ] = None,
+    gamma: Annotated[
+        str,
+        typer.Option(
+            help="A number, scale: 1 / (features * variance), or auto: 1 / features.",
+            rich_help_panel=_KERNEL,
+        ),
+    ] = "scale",
+    degree: Annotated[int, typer.Option(help="Of polynomials.", rich_help_panel=_KERNEL)] = 3,
+    coef0: Annotated[
+        float, typer.Option(help="Constant of polynomials and sigmoids.", rich_help_panel=_KERNEL)
+    ] = 0.0,
+    cache_size: Annotated[
+        float, typer.Option(help="Megabytes for kernel values.", rich_help_panel=_KERNEL)
+    ] = 1000.0,
+    multi_class: Annotated[
+        MultiClass,
+        typer.Option(
+            help="Of more than two classes: each pair (ovo), or each against the rest (ovr).",
+            rich_help_panel=_KERNEL,
+        ),
+    ] = MultiClass.ovo,
     label: opt.Label = None,
     header: opt.Header = True,
     zero_based: opt.ZeroBased = None,
@@ -140,14 +188,21 @@ def train(
     threads: opt.Threads = None,
     json_: opt.Json = False,
 ) -> None:
-    """Train a linear classifier on FILE and write it to MODEL.
+    """Train a classifier on FILE and write it to MODEL: linear, or with --kernel.
 
     Minimises 1/2 |w|^2 + C * sum_i l(y_i (w.x_i + b)) and stops when the relative duality gap,
     (objective - proven lower bound) / objective, is at most --tol. More than two classes: one
-    problem for each class against the rest.
+    problem for each class against the rest (with --kernel, for each pair).
     """
     check_outputs([model, checkpoint], [file, center])
-    _refuse(context, NEVER_ONLINE if online else ONLY_ONLINE, online)
+    if online:
+        _refuse(context, NEVER_ONLINE, SEEN_ONCE)
+    else:
+        _refuse(context, ONLY_ONLINE, "needs --online")
+    if kernel is None:
+        _refuse(context, ONLY_KERNELS, "needs --kernel")
+    else:
+        _refuse(context, NEVER_KERNELS, "not with --kernel, but for linear classifiers")
     reading = Reading(
         label, header, bool(zero_based), float64, sum_duplicates, max_features, cache, threads
     )
@@ -165,25 +220,45 @@ def train(
         return
     settings |= {"C": C, "tol": tol, "max_time": max_time, "max_iter": max_iter}
     settings |= {"solver": solver.value, "random_state": seed}
-    estimator = _estimator(loss or Loss.squared_hinge, tau, center, settings)
+    if kernel is not None:
+        settings |= {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache_size}
+        settings |= {"multi_class": multi_class.value}
+        if not _given(context, "max_iter"):
+            settings["max_iter"] = -1
+        estimator = _kernel_machine(kernel, loss or Loss.hinge, tau, settings)
+    else:
+        estimator = _estimator(loss or Loss.squared_hinge, tau, center, settings)
     from pegasos.cli.fitting import Outputs, report, trained
 
     outputs = Outputs(model, checkpoint, checkpoint_every)
     report(trained(file, reading, estimator, center, outputs), json_)
 
 
-def _refuse(context: typer.Context, names: tuple[str, ...], online: bool) -> None:
-    """Options of the other way to train."""
+def _given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _refuse(context: typer.Context, names: tuple[str, ...], why: str) -> None:
+    """Options of another way to train."""
     for name in names:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if _given(context, name):
             option = "-C" if name == "C" else "--" + name.replace("_", "-")
-            why = (
-                "a stream is seen once, in its order, and weighs losses by --lam"
-                if online
-                else "needs --online"
-            )
-            raise ValueError(f"{option}: {'not with --online: ' if online else ''}{why}")
+            raise ValueError(f"{option}: {why}")
+
+
+def _kernel_machine(kernel: KernelName, loss: Loss, tau: float, settings: dict[str, Any]) -> Any:
+    from pegasos import SVC
+
+    known = {KernelName.gaussian: "rbf", KernelName.polynomial: "poly"}
+    if loss not in (Loss.hinge, Loss.pinball):
+        raise ValueError(f"--loss {loss.value}: kernel machines have hinge or pinball loss")
+    with contextlib.suppress(ValueError):
+        settings["gamma"] = float(settings["gamma"])
+    settings |= {"kernel": known.get(kernel, kernel.value), "loss": loss.value, "tau": tau}
+    model = SVC(**settings)
+    model._check_parameters()
+    return model
 
 
 def _estimator(loss: Loss, tau: float, center: Path | None, settings: dict[str, Any]) -> Any:

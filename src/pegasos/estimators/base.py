@@ -157,7 +157,8 @@ class LinearClassifier(Classifier):
         )
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
-            raise ValueError(f"stop: class {unknown[0]!r} of Validation is not among those of y")
+            name = par.shown(unknown[0])
+            raise ValueError(f"stop: class {name} of Validation is not among those of y")
         return replace(rule, X=as_rows(X, bias), y=np.searchsorted(self.classes_, y))
 
     def _solver(self) -> Any:

@@ -8,12 +8,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from pegasos.core.threads import run_blocks
 from pegasos.estimators.classifier import Data
 from pegasos.estimators.kernel import SVC
 from pegasos.estimators.pairs import KernelTask, Part
 from pegasos.model.kernel import scores_of
 from pegasos.solvers.cells import Cells
 from pegasos.solvers.driver import Driver, Stop
+
+
+class Cell(NamedTuple):
+    """A cell: its centre, how many rows belong to it and how many it learnt from, the classes
+    among these, its C and kernel, and its SVC (None where there is only one class)."""
+
+    centre: np.ndarray
+    size: int
+    learnt: int
+    classes: np.ndarray
+    C: float
+    kernel: Any
+    machine: SVC | None
 
 
 class Setting(NamedTuple):
@@ -115,6 +129,28 @@ def problem_scores(
         out[:, columns] = -scores if present.size == 2 else scores
     else:
         out[:, present] = np.hstack([-scores, scores]) if present.size == 2 else scores
+    return out
+
+
+def scores_by_cell(
+    machines: list[SVC | None],
+    known: list[np.ndarray],
+    cell: np.ndarray,
+    X: Any,
+    classes: tuple[int, bool],
+) -> np.ndarray:
+    """Scores of rows, each by its cell; `known`: the numbers of the classes in each cell."""
+    K, pairs = classes
+    order = np.argsort(cell, kind="stable")
+    groups = np.split(order, np.cumsum(np.bincount(cell, minlength=len(machines)))[:-1])
+    out = np.empty((X.shape[0], K * (K - 1) // 2 if pairs or K == 2 else K))
+
+    def part(j: int, _: int) -> None:
+        rows = groups[j]
+        if rows.size:
+            out[rows] = problem_scores(machines[j], known[j], X[rows], K, pairs)
+
+    run_blocks(part, len(groups), 1)
     return out
 
 

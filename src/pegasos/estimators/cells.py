@@ -8,21 +8,23 @@ import time
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
-from pegasos.core.threads import allowed, available, run_blocks, use_threads
+from pegasos.core.threads import allowed, available, use_threads
 from pegasos.estimators import parameters as par
 from pegasos.estimators.cell_choice import choose, judges_of, settings_of
 from pegasos.estimators.cell_task import (
+    Cell,
     CellFit,
     CellTask,
     Setting,
     decisions,
     numbers,
-    problem_scores,
+    scores_by_cell,
     task_of,
 )
 from pegasos.estimators.classifier import Data, asked
@@ -31,6 +33,7 @@ from pegasos.estimators.kernel_checks import warn_unless_kernel
 from pegasos.estimators.kernel_machine import KernelMachine, without_gap
 from pegasos.objective.certificate import Certificate
 from pegasos.objective.kernel_points import is_given
+from pegasos.objective.losses import Pinball
 from pegasos.objective.nearest import nearest, places
 from pegasos.solvers.cells import Cells, cells_of, planned
 from pegasos.solvers.driver import Run, Stop
@@ -41,19 +44,6 @@ _SHARED = (  # parameters of each SVC
     *("kernel", "degree", "gamma", "coef0", "tol", "cache_size", "class_weight", "verbose"),
     *("max_iter", "loss", "tau", "multi_class", "n_threads", "max_time"),
 )
-
-
-class Cell(NamedTuple):
-    """A cell: its centre, how many rows belong to it and how many it learnt from, the classes
-    among these, its C and kernel, and its SVC (None where there is only one class)."""
-
-    centre: np.ndarray
-    size: int
-    learnt: int
-    classes: np.ndarray
-    C: float
-    kernel: Any
-    machine: SVC | None
 
 
 class CellSVC(KernelMachine):
@@ -185,12 +175,45 @@ class CellSVC(KernelMachine):
         with super()._at_work(), use_threads(min(allowed(), available())):
             yield
 
-    def _machine(self, seed: int = 0) -> SVC:
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Fit to rows X and labels y.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), default=None
+            A weight of k counts a row k times, but as one for `cell_size`.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y, sample_weight)
+        return self
+
+    def _machine(self, C: float, seed: int = 0) -> SVC:
         """The SVC of a cell, as yet unfitted."""
-        return SVC(random_state=seed, **{name: getattr(self, name) for name in _SHARED})
+        return SVC(C=C, random_state=seed, **{name: getattr(self, name) for name in _SHARED})
+
+    def _check_parameters(self) -> None:
+        self._machine(self.C)._check_parameters()
+        par.count("cell_size", self.cell_size)
+        par.positive("overlap", self.overlap, zero=True)
+        if self.n_cells is not None:
+            par.count("n_cells", self.n_cells)
+        if par.positive("validation_fraction", self.validation_fraction) >= 1.0:
+            raise ValueError(
+                f"validation_fraction must be below 1, got {self.validation_fraction:g}"
+            )
+        settings_of(self.select, Setting(self.C, self._kernel()))
 
     def _stop(self) -> Stop:
-        return self._machine()._stop()
+        return self._machine(self.C)._stop()
+
+    def _loss(self) -> Pinball:
+        return self._machine(self.C)._loss()
 
     def _kernel(self) -> Any:
         kernel = super()._kernel()
@@ -210,7 +233,7 @@ class CellSVC(KernelMachine):
             return replace(stop, max_seconds=end - time.perf_counter())
 
         def fit(rows: np.ndarray, setting: Setting) -> CellFit:
-            return self._fit(data, rows, setting, seed)
+            return self._cell(data, rows, setting, seed)
 
         chosen = self._settings(data, cells, fit, left(), rng)
         members = map(np.union1d, cells.own, cells.near)
@@ -218,48 +241,41 @@ class CellSVC(KernelMachine):
         if task.order:
             largest = task.fits[task.order[0][0]].task
             assert largest is not None
-            if not warn_unless_kernel(self.kernel_, largest.points, stacklevel=5):
-                stop = without_gap(stop)
+            self._is_kernel = warn_unless_kernel(self.kernel_, largest.points, stacklevel=6)
+            stop = stop if self._is_kernel else without_gap(stop)
         return task._replace(stop=left())
 
     def _settings(self, data, cells, fit, stop: Stop, rng: Any) -> list[Setting]:
         """Of each cell."""
         settings = settings_of(self.select, Setting(float(self.C), self.kernel_))
-        share = par.positive("validation_fraction", self.validation_fraction)
-        if share >= 1.0:
-            raise ValueError(f"validation_fraction must be below 1, got {share:g}")
         if len(settings) == 1:
             return settings * len(cells.own)
-        judges = judges_of(cells, share, rng)
+        judges = judges_of(cells, self.validation_fraction, rng)
         return choose(fit, data, settings, judges, stop, (len(self.classes_), self._has_pairs()))
 
     def _has_pairs(self) -> bool:
-        several = par.one_of("multi_class", self.multi_class, ("ovo", "ovr"))
-        return len(self.classes_) > 2 and several == "ovo"
+        return len(self.classes_) > 2 and self.multi_class == "ovo"
 
     def _shared_out(self, data: Data, rng: Any) -> Cells:
-        n, limit = len(data.label), par.count("cell_size", self.cell_size)
-        near = round(par.positive("overlap", self.overlap, zero=True) * limit)
-        start = planned(n, limit)
-        if self.n_cells is not None:
-            start = min(n, par.count("n_cells", self.n_cells))
-        cells = cells_of(data.X, limit, start, near, rng)
+        n, limit = len(data.label), self.cell_size
+        start = planned(n, limit) if self.n_cells is None else min(n, self.n_cells)
+        cells = cells_of(data.X, limit, start, round(self.overlap * limit), rng)
         sizes = [own.size for own in cells.own]
         log.info("%d cells of %d to %d rows", len(sizes), min(sizes), max(sizes))
         return cells
 
-    def _fit(self, data: Data, rows: np.ndarray, setting: Setting, seed: int) -> CellFit:
+    def _cell(self, data: Data, rows: np.ndarray, setting: Setting, seed: int) -> CellFit:
         """The problems of one cell; its classes are those of its rows."""
         present, label = np.unique(data.label[rows], return_inverse=True)
         c = data.c[rows] * (setting.C / self.C)
         own = Data(data.X[rows], label, c, data.kept[rows])
-        machine = self._machine(seed).set_params(C=setting.C)
+        machine = self._machine(setting.C, seed)
         machine.kernel_, machine.classes_ = setting.kernel, self.classes_[present]
         machine.n_features_in_, machine.shape_fit_ = self.n_features_in_, own.X.shape
         machine.class_weight_ = self.class_weight_[present]
         if present.size == 1:
             return CellFit(setting, machine, present, own, None)
-        share = self._budget() // available()
+        share = int(1e6 * self.cache_size) // available()
         task = machine._problems(own, machine._parts(label), machine._stop(), share)
         return CellFit(setting, machine, present, own, task._replace(seed=seed))
 
@@ -288,6 +304,7 @@ class CellSVC(KernelMachine):
             proof: Any = Certificate(0.0, 0.0)  # one class: nothing to pay
             if fit.task is not None:
                 fit.machine._record(fit.task, mine, fit.data)
+                fit.machine._is_kernel = self._is_kernel
                 proof = fit.machine.certificate_
             self.certificates_.append(proof)
         self.__dict__.update(self._found([run.best.w for run in runs], task, data))
@@ -302,21 +319,10 @@ class CellSVC(KernelMachine):
         X = asked(self, X)
         with use_threads(par.threads_of(self.n_threads)):
             cell = nearest(places(X, self._places), self._places)[0][:, 0]
-            order, K = np.argsort(cell, kind="stable"), len(self.classes_)
-            ends = np.cumsum(np.bincount(cell, minlength=len(self.cells_)))
-            groups = np.split(order, ends[:-1])
-            out = np.empty((X.shape[0], K * (K - 1) // 2 if self._pairs or K == 2 else K))
-
-            def part(start: int, stop: int) -> None:
-                for j in range(start, stop):
-                    if groups[j].size:
-                        own = self.cells_[j]
-                        present = np.searchsorted(self.classes_, own.classes)
-                        rows = X[groups[j]]
-                        out[groups[j]] = problem_scores(own.machine, present, rows, K, self._pairs)
-
-            run_blocks(part, len(groups), 1)
-        return out
+            known = [np.searchsorted(self.classes_, own.classes) for own in self.cells_]
+            machines = [own.machine for own in self.cells_]
+            pairs = len(self.classes_), self._pairs
+            return scores_by_cell(machines, known, cell, X, pairs)
 
     def decision_function(self, X):
         """Scores of the rows, each by the cell of its nearest centre.

@@ -20,6 +20,7 @@ from pegasos.core.logs import listening
 from pegasos.core.threads import use_threads
 from pegasos.data.check import small_dtype
 from pegasos.estimators import parameters as par
+from pegasos.objective.losses import NEVER_NEGATIVE
 from pegasos.objective.problem import C_from_lam
 from pegasos.solvers.driver import Run
 
@@ -42,7 +43,7 @@ class Data(NamedTuple):
 def class_weights(given: Any, classes: np.ndarray, y: Any, weight: np.ndarray) -> np.ndarray:
     """The factor of each class."""
     found = compute_class_weight(given, classes=classes, y=y, sample_weight=weight)
-    return np.asarray(found, dtype=np.float64)
+    return par.class_factors(np.asarray(found, dtype=np.float64), classes)
 
 
 def asked(estimator: Any, X: Any, finite: bool = True) -> Any:
@@ -61,6 +62,8 @@ def asked(estimator: Any, X: Any, finite: bool = True) -> Any:
 
 class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the classifiers with C or lam, class_weight, n_threads, verbose and tol."""
+
+    _depth = 5  # calls from the user's line to a warning about convergence
 
     @contextlib.contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -92,7 +95,7 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes in the data, "
-                f"but the data contains only one class: {self.classes_[0]!r}"
+                f"but the data contains only one class: {par.shown(self.classes_[0])}"
             )
         return np.searchsorted(classes, y)
 
@@ -112,7 +115,7 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         missing = np.setdiff1d(np.arange(len(self.classes_)), label)
         if missing.size:
             raise ValueError(
-                f"class {self.classes_[missing[0]]!r} has no sample of positive weight: "
+                f"class {par.shown(self.classes_[missing[0]])} has no sample of positive weight: "
                 "drop its rows or give them weight"
             )
 
@@ -131,15 +134,18 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if not short:
             return
         worst = max(short, key=lambda run: run.certificate.relative_gap)
-        primal, dual = worst.certificate
-        gap = worst.certificate.relative_gap
+        certificate = worst.certificate
+        if isinstance(self._loss(), NEVER_NEGATIVE):
+            certificate = certificate.above_zero
+        primal, dual = certificate
+        gap = certificate.relative_gap
         advice = ACTIONS[worst.stop_reason].format(max_iter=self.max_iter, max_time=self.max_time)
         warnings.warn(
             f"{type(self).__name__} stopped ({worst.stop_reason}) with a proven relative gap of "
             f"{gap:.1e}, above tol={self.tol:g}: the objective is {primal:.6g}, the optimum at "
             f"least {dual:.6g}. To get closer: {advice}.",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=self._depth,
         )
 
     def __sklearn_tags__(self):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.callback import with_callbacks
 
 from pegasos.estimators import parameters as par
 from pegasos.estimators.kernel_machine import KernelMachine
@@ -147,6 +148,25 @@ class SVC(KernelMachine):
         self.max_time = max_time
         self.warm_start = warm_start
 
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Fit to rows X and labels y.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features); (n_samples, n_samples) of kernel
+            values for kernel="precomputed"
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), default=None
+            A weight of k counts a row k times.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y, sample_weight)
+        return self
+
     def _stop(self) -> Stop:
         limit = np.inf if self.max_time is None else par.positive("max_time", self.max_time)
         rounds = UNLIMITED if self.max_iter == -1 else par.count("max_iter", self.max_iter)
@@ -161,8 +181,9 @@ class SVC(KernelMachine):
         return replace(stop, tol=0.0, rules=(Optimality(par.positive("kkt_tol", self.kkt_tol)),))
 
     def _loss(self) -> Pinball:
+        pinball = par.loss_of(Pinball(par.positive("tau", self.tau, zero=True)))
         if self.loss == "pinball":
-            return par.loss_of(Pinball(par.positive("tau", self.tau, zero=True)))
+            return pinball
         if isinstance(self.loss, str):
             par.one_of("loss", self.loss, ("hinge", "pinball"))
         return par.loss_of(self.loss)

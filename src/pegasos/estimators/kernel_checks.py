@@ -77,11 +77,11 @@ def foretell(sizes: list[int], train: Points, budget: int, limit: float) -> None
     likely = sum(seconds_of(n, stored, budget, moved=0.3) for n in sizes)
     if likely > min(limit, _LONG):
         warnings.warn(
-            f"an exact kernel machine on {n_rows(rows)} rows may take about {likely:.0f} s here"
+            f"an exact kernel machine on {n_rows(rows)} rows may take about {likely:.2g} s here"
             + (f" (max_time: {limit:g} s)" if limit < likely else "")
             + f". {WAYS}.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

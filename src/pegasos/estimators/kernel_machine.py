@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.callback import with_callbacks
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -15,10 +16,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from pegasos.core.threads import use_threads
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.classifier import Classifier, Data, asked, class_weights
+from pegasos.estimators.classifier import ACTIONS, Classifier, Data, asked, class_weights
 from pegasos.estimators.kernel_checks import foretell, refuse_beyond_memory, warn_unless_kernel
 from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef
-from pegasos.estimators.one_vs_all import solve
+from pegasos.estimators.one_vs_all import Watch, solve
 from pegasos.estimators.pairs import KernelTask, Part, one_vs_one, one_vs_rest, share_of
 from pegasos.model.kernel import KernelModel, scores_of, votes
 from pegasos.objective.kernel_names import kernel_of
@@ -29,6 +30,8 @@ from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
 from pegasos.solvers.stops import Optimality
 
+SHAPES = ("ovr", "ovo")
+
 
 def without_gap(stop: Stop) -> Stop:
     """For functions that are no kernels: their gap may mean nothing."""
@@ -36,7 +39,11 @@ def without_gap(stop: Stop) -> Stop:
 
 
 class KernelMachine(Classifier):
-    """Subclasses define `__init__`, `_stop()`, `_loss()` and `_solver(reading, budget)`."""
+    """Subclasses define `__init__`, `fit`, `_stop()`, `_loss()` and `_solver(reading, budget)`."""
+
+    _watch: Watch | None = None  # who looks on while it fits: set by the command line
+    _depth = 7
+    _is_kernel = True  # as far as a sample of the last fit tells
 
     def _stop(self) -> Stop:
         raise NotImplementedError
@@ -47,22 +54,8 @@ class KernelMachine(Classifier):
     def _solver(self, reading: str, budget: int) -> tuple[Any, Choice]:
         raise NotImplementedError
 
-    @with_callbacks
-    def fit(self, X, y, sample_weight=None):
-        """Fit to rows X and labels y.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features); (n_samples, n_samples) of kernel
-            values for kernel="precomputed"
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,), default=None
-            A weight of k counts a row k times.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X, y, sample_weight) -> None:
+        self._check_parameters()
         with self._at_work():
             stop = self._stop()
             data = self._read(X, y, sample_weight)
@@ -77,27 +70,34 @@ class KernelMachine(Classifier):
             self._record(task, runs, data)
             tasks.end()
         self._close(runs)
-        return self
+
+    def _check_parameters(self) -> None:
+        """What `fit` would say of the parameters, without data."""
+        self._stop(), self._loss(), self._kernel()
+        self._solver(par.intercept_of(self.intercept, True), 0)
+        par.positive("C", self.C)
+        if self.lam is not None:
+            par.positive("lam", self.lam)
+        refuse_beyond_memory(int(1e6 * par.positive("cache_size", self.cache_size)))
+        shape = par.one_of("decision_function_shape", self.decision_function_shape, SHAPES)
+        several = par.one_of("multi_class", self.multi_class, SHAPES)
+        if several == "ovr" and shape == "ovo":
+            raise ValueError(
+                "decision_function_shape='ovo' is for multi_class='ovo': against the rest each "
+                "class has one score, use 'ovr' for both"
+            )
 
     def _task(self, data: Data, stop: Stop) -> KernelTask:
-        par.one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         parts = self._parts(data.label)
-        share = share_of(self._budget(), len(parts))
+        share = share_of(int(1e6 * self.cache_size), len(parts))
         task = self._problems(data, parts, stop, share)
         foretell([part.rows.size for part in parts], task.points, share, stop.max_seconds)
-        sure = warn_unless_kernel(self.kernel_, task.points, stacklevel=5)
-        return task._replace(stop=stop if sure else without_gap(stop))
+        self._is_kernel = warn_unless_kernel(self.kernel_, task.points, stacklevel=6)
+        return task._replace(stop=stop if self._is_kernel else without_gap(stop))
 
     def _parts(self, label: np.ndarray) -> list[Part]:
-        several = par.one_of("multi_class", self.multi_class, ("ovo", "ovr"))
-        pairs = several == "ovo" and len(self.classes_) > 2
+        pairs = self.multi_class == "ovo" and len(self.classes_) > 2
         return (one_vs_one if pairs else one_vs_rest)(label, self.classes_)
-
-    def _budget(self) -> int:
-        """Bytes for kernel values."""
-        budget = int(1e6 * par.positive("cache_size", self.cache_size))
-        refuse_beyond_memory(budget)
-        return budget
 
     def _problems(self, data: Data, parts: list[Part], stop: Stop, share: int) -> KernelTask:
         """The task of solving each part with `share` bytes."""
@@ -116,6 +116,7 @@ class KernelMachine(Classifier):
             choice=choice,
             stop=stop,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            watch=self._watch,
         )
 
     def _kernel(self) -> Any:
@@ -151,6 +152,23 @@ class KernelMachine(Classifier):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weight)
         return super()._row_costs(X, y, label, sample_weight)
+
+    def _warn_unless_converged(self, runs: list[Run]) -> None:
+        if self._is_kernel:
+            super()._warn_unless_converged(runs)
+            return
+        short = [run for run in runs if run.stop_reason in ACTIONS]
+        if not short:
+            return
+        worst = max(short, key=lambda run: run.state.violation)
+        advice = ACTIONS[worst.stop_reason].format(max_iter=self.max_iter, max_time=self.max_time)
+        warnings.warn(
+            f"{type(self).__name__} stopped ({worst.stop_reason}) where the optimality conditions "
+            f"are violated by {worst.state.violation:.1e}; nothing is proven, since "
+            f"{self.kernel_!r} has negative eigenvalues. To get closer: {advice}.",
+            ConvergenceWarning,
+            stacklevel=self._depth - 1,
+        )
 
     # Results to attributes
 

@@ -236,14 +236,17 @@ class PegasosClassifier(LinearClassifier):
     def _stream_classes(self, y, classes, first: bool) -> np.ndarray:
         known = np.unique(y if classes is None else classes) if first else self.classes_
         if first and len(known) < 2:
-            raise ValueError(
-                f"the first batch has one class, {known[0]!r}: name all of them by classes="
-            )
+            only = par.shown(known[0])
+            raise ValueError(f"the first batch has one class, {only}: name all of them by classes=")
         if not first and classes is not None and not np.array_equal(np.unique(classes), known):
-            raise ValueError(f"classes={classes!r} are not those of the first call, {known!r}")
+            raise ValueError(
+                f"classes={par.shown(classes)} are not those of the first call, {par.shown(known)}"
+            )
         unknown = np.setdiff1d(y, known)
         if unknown.size:
-            raise ValueError(f"class {unknown[0]!r} was not among the classes {known!r}")
+            raise ValueError(
+                f"class {par.shown(unknown[0])} was not among the classes {par.shown(known)}"
+            )
         return known
 
     def _class_factors(
@@ -256,8 +259,8 @@ class PegasosClassifier(LinearClassifier):
         if isinstance(self.class_weight, str):
             par.one_of("class_weight", self.class_weight, ("balanced",))
             return balanced, counts
-        given = [float(self.class_weight.get(k, 1.0)) for k in classes.tolist()]
-        return np.array(given)[label], counts
+        given = np.array([float(self.class_weight.get(k, 1.0)) for k in classes.tolist()])
+        return par.class_factors(given, classes)[label], counts
 
     def _loss(self) -> Any:
         if isinstance(self.loss, str):

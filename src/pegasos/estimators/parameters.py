@@ -77,6 +77,21 @@ def threads_of(n_threads: Any) -> int:
     return count("n_threads", n_threads)
 
 
+def class_factors(factors: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The same class weights, if all are finite and from zero."""
+    bad = np.flatnonzero(~(np.isfinite(factors) & (factors >= 0.0)))
+    if bad.size:
+        name, factor = shown(classes[bad[0]]), shown(factors[bad[0]])
+        raise ValueError(f"class_weight of class {name} must be a number >= 0, got {factor}")
+    return factors
+
+
+def shown(value: Any) -> str:
+    """As Python writes it, without NumPy's types."""
+    plain = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+    return repr(plain)
+
+
 def rules_of(stop: Any) -> tuple[Any, ...]:
     """Rules of `pegasos.stopping` from None, one of them or a list."""
     rules = () if stop is None else tuple(stop) if isinstance(stop, list | tuple) else (stop,)

@@ -15,44 +15,65 @@ import numpy as np
 from pegasos.data import container
 from pegasos.data.atomic import writing
 from pegasos.data.errors import DataError
-from pegasos.model.linear import CLASS_TYPES, LinearModel, check
+from pegasos.model import kernel_record
+from pegasos.model.kernel_record import KERNEL_KINDS, KernelRecord
+from pegasos.model.linear import CLASS_TYPES, KINDS, LinearModel, check
 
 FORMAT, VERSION = "pegasos-model", 1
 _REQUIRED = ["classes", "kind"]
-_KNOWN = {*_REQUIRED, "names", "parameters", "fit", "reading"}
+_REQUIRED_OF_KERNELS = ["classes", "kernel", "kind", "n_features"]
+_KNOWN = {*_REQUIRED_OF_KERNELS, "names", "parameters", "fit", "reading"}
 _MAX_TEXT = 1 << 26  # characters of an array of class names: their number times the longest
 _STREAM = "stream_"  # begins the names of the arrays of a stream's state
 _PYTHON = {"int": int, "float": float, "str": str, "bool": bool}
 
+Model = LinearModel | KernelRecord
 
-def save(path: str | os.PathLike[str], model: LinearModel) -> None:
+
+def save(path: str | os.PathLike[str], model: Model) -> None:
     """Write a model; an old file stays as it was unless all goes well."""
-    check(model)
     code = CLASS_TYPES.get(model.classes.dtype.kind)
     if code is None:
         raise ValueError(f"classes of type {model.classes.dtype} cannot be saved")
+    if isinstance(model, KernelRecord):
+        own, arrays = kernel_record.to_parts(kernel_record.check(model))
+    else:
+        own, arrays = {}, _arrays(check(model))
+    for name, array in (model.stream or {}).items():
+        arrays[_STREAM + name] = array
     description: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
-        "required": _REQUIRED,
+        "required": _REQUIRED_OF_KERNELS if own else _REQUIRED,
         "kind": model.kind,
         "classes": {"type": code, "values": model.classes.tolist()},
         "names": model.names,
         "parameters": model.parameters,
         "fit": model.fit,
         "reading": model.reading,
+        **own,
     }
     _classes(description["classes"])  # what is written can be read
-    arrays = {"coef": model.coef, "intercept": model.intercept}
-    if model.center is not None:
-        arrays |= {"center_coef": model.center[0], "center_intercept": model.center[1]}
-    for name, array in (model.stream or {}).items():
-        arrays[_STREAM + name] = array
     with writing(path) as file:
         container.write(file, description, arrays)
 
 
-def load(path: str | os.PathLike[str]) -> LinearModel:
+def _arrays(model: LinearModel) -> dict[str, np.ndarray]:
+    arrays = {"coef": model.coef, "intercept": model.intercept}
+    if model.center is not None:
+        arrays |= {"center_coef": model.center[0], "center_intercept": model.center[1]}
+    return arrays
+
+
+def load_linear(path: str | os.PathLike[str], purpose: str) -> LinearModel:
+    """Read the file of a linear model, which alone will do for the purpose."""
+    model = load(path)
+    if isinstance(model, KernelRecord):
+        raise DataError(f"{os.fspath(path)}: a {model.kind}; {purpose} needs a linear model")
+    return model
+
+
+def load(path: str | os.PathLike[str]) -> Model:
     """Read a model file, or say in one line what is wrong with it."""
     try:
         description, arrays = container.read(path)
@@ -66,7 +87,7 @@ def load(path: str | os.PathLike[str]) -> LinearModel:
         raise DataError(f"{os.fspath(path)}: {error}") from None
 
 
-def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearModel:
+def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     found = description.get("format")
     if found != FORMAT:
         raise ValueError(f"not a model but a file of kind {str(found)[:40]!r}")
@@ -82,6 +103,21 @@ def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Linear
         isinstance(names, list) and all(isinstance(name, str) for name in names)
     ):
         raise ValueError("names: expected a list of texts")
+    common = {
+        "kind": _typed(description, "kind", str),
+        "classes": _classes(_typed(description, "classes", dict)),
+        "names": names,
+        **{name: _typed(description, name, dict) for name in ("parameters", "fit", "reading")},
+    }
+    if common["kind"] in KERNEL_KINDS:
+        return kernel_record.from_parts(common, description, arrays, _stream(arrays))
+    if common["kind"] not in KINDS:
+        known = ", ".join(KINDS + KERNEL_KINDS)
+        raise ValueError(f"kind: {common['kind'][:40]!r} is not one of {known}")
+    return _linear(common, arrays)
+
+
+def _linear(common: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearModel:
     if not {"coef", "intercept"} <= set(arrays):
         raise ValueError("arrays coef and intercept are missing")
     center = None
@@ -89,20 +125,8 @@ def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Linear
         if not {"center_coef", "center_intercept"} <= set(arrays):
             raise ValueError("half of the centre is missing")
         center = arrays["center_coef"], arrays["center_intercept"]
-    return check(
-        LinearModel(
-            kind=_typed(description, "kind", str),
-            coef=arrays["coef"],
-            intercept=arrays["intercept"],
-            classes=_classes(_typed(description, "classes", dict)),
-            names=names,
-            parameters=_typed(description, "parameters", dict),
-            fit=_typed(description, "fit", dict),
-            reading=_typed(description, "reading", dict),
-            center=center,
-            stream=_stream(arrays),
-        )
-    )
+    weights: dict[str, Any] = {"coef": arrays["coef"], "intercept": arrays["intercept"]}
+    return check(LinearModel(**weights, **common, center=center, stream=_stream(arrays)))
 
 
 def _stream(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:

@@ -67,12 +67,7 @@ def check(model: LinearModel) -> LinearModel:
     K = 1 if len(model.classes) == 2 else len(model.classes)
     if model.kind not in KINDS:
         raise ValueError(f"kind: {str(model.kind)[:40]!r} is not one of {', '.join(KINDS)}")
-    if len(model.classes) < 2:
-        raise ValueError(f"classes: {len(model.classes)}, at least 2 are needed")
-    if model.classes.dtype.kind == "f" and not np.isfinite(model.classes).all():
-        raise ValueError("classes: not finite")
-    if len(np.unique(model.classes)) < len(model.classes):
-        raise ValueError("classes: one occurs twice")
+    check_classes(model.classes)
     _check_weights(model.coef, model.intercept, K, "coef")
     if model.center is not None:
         _check_weights(*model.center, K, "center")
@@ -80,10 +75,24 @@ def check(model: LinearModel) -> LinearModel:
             raise ValueError("center: not of the shape of coef")
     if model.stream is not None:
         streams.check(model.stream, K, model.n_features, len(model.classes))
-    names = model.names
-    if names is not None and (len(names) != model.n_features or len(set(names)) < len(names)):
-        raise ValueError(f"names: {len(names)} for {model.n_features} features, or one twice")
+    check_names(model.names, model.n_features)
     return model
+
+
+def check_classes(classes: np.ndarray) -> None:
+    """Two or more, each once."""
+    if len(classes) < 2:
+        raise ValueError(f"classes: {len(classes)}, at least 2 are needed")
+    if classes.dtype.kind == "f" and not np.isfinite(classes).all():
+        raise ValueError("classes: not finite")
+    if len(np.unique(classes)) < len(classes):
+        raise ValueError("classes: one occurs twice")
+
+
+def check_names(names: list[str] | None, n_features: int) -> None:
+    """Of the features: none, or one for each."""
+    if names is not None and (len(names) != n_features or len(set(names)) < len(names)):
+        raise ValueError(f"names: {len(names)} for {n_features} features, or one twice")
 
 
 def _check_weights(coef: np.ndarray, intercept: np.ndarray, K: int, what: str) -> None:

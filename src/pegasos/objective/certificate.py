@@ -41,6 +41,11 @@ class Certificate(NamedTuple):
         return max(0.0, gap)
 
     @property
+    def above_zero(self) -> Certificate:
+        """The same of an objective that is never negative."""
+        return Certificate(self.primal, max(0.0, self.dual))
+
+    @property
     def relative_gap(self) -> float:
         """The gap as a share of the objective."""
         if self.gap == 0.0:

@@ -13,6 +13,7 @@ from pegasos.objective.kernels import (
     Polynomial,
     Precomputed,
     Sigmoid,
+    check_number,
     is_kernel,
     is_kernel_type,
 )
@@ -28,7 +29,12 @@ NAMED: dict[str, Callable[[Any, int, float], Any]] = {
 
 
 def kernel_of(k: Any, gamma: Any = "scale", degree: int = 3, coef0: float = 0.0) -> Any:
-    """A kernel from scikit-learn's names and parameters, a function, or a kernel itself."""
+    """A kernel from scikit-learn's names and parameters, a function, or a kernel itself.
+
+    Parameters that it does not use are checked, too.
+    """
+    for name, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
+        check_number(name, value)
     if is_kernel(k):
         return k
     if isinstance(k, str) and k in NAMED:

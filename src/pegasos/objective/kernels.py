@@ -44,6 +44,12 @@ def is_kernel_type(cls: type) -> bool:
     return cls in _KERNELS
 
 
+def kernel_types() -> dict[str, Any]:
+    """Kernels by the names of their types; the package's own go before others."""
+    ours = [cls for cls in _KERNELS if cls.__module__ == __name__]
+    return {cls.__name__: cls for cls in (*_KERNELS, *ours)}
+
+
 def kernel(cls: Any) -> Any:
     """Make a kernel of a NamedTuple: it gets the algebra, and is told apart by its type."""
     _KERNELS.add(cls)
@@ -305,27 +311,34 @@ def resolved(k: Any, X: Any, weight: np.ndarray | None = None) -> Any:
         raise TypeError(f"not a kernel: {k!r}; use those of pegasos.kernels or Function(f)")
 
     def change(name: str, value: Any) -> Any:
+        check_number(name, value)
         if name == "gamma":
             return gamma_of(value, X, weight)
-        if name == "degree" and value not in range(MAX_POWER + 1):
-            raise ValueError(f"degree must be an integer from 0 to {MAX_POWER}, got {value!r}")
-        if name == "coef0" and not math.isfinite(value):
-            raise ValueError(f"coef0 must be finite, got {value!r}")
         return {"degree": int, "coef0": float}.get(name, lambda given: given)(value)
 
     return mapped(k, change)
 
 
+def check_number(name: str, value: Any) -> None:
+    """A parameter of a kernel, by its name: an error that says what would work, or None."""
+    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if name == "degree" and not (number and value in range(MAX_POWER + 1)):
+        raise ValueError(f"degree must be an integer from 0 to {MAX_POWER}, got {value!r}")
+    if name == "coef0" and not (number and math.isfinite(value)):
+        raise ValueError(f"coef0 must be a finite number, got {value!r}")
+    if name == "gamma" and isinstance(value, str):
+        if value not in ("scale", "auto"):
+            raise ValueError(f"gamma must be 'scale', 'auto' or a number > 0, got {value!r}")
+    elif name == "gamma":
+        if not number:
+            raise TypeError(f"gamma must be 'scale', 'auto' or a number > 0, got {value!r}")
+        if not 0.0 < float(value) < math.inf:
+            raise ValueError(f"gamma must be finite and > 0 (or 'scale', 'auto'), got {value!r}")
+
+
 def gamma_of(gamma: Any, X: Any, weight: np.ndarray | None = None) -> float:
-    """The number behind a gamma."""
-    if isinstance(gamma, str):
-        if gamma not in ("scale", "auto"):
-            raise ValueError(f"gamma must be 'scale', 'auto' or a number > 0, got {gamma!r}")
-        d = X.shape[1]
-        spread = variance(X, weight) if gamma == "scale" else 1.0
-        return 1.0 / (d * spread) if spread > 0.0 else 1.0
-    if isinstance(gamma, bool | np.bool_) or not isinstance(gamma, Real):
-        raise TypeError(f"gamma must be 'scale', 'auto' or a number > 0, got {gamma!r}")
-    if not 0.0 < float(gamma) < math.inf:
-        raise ValueError(f"gamma must be finite and > 0 (or 'scale', 'auto'), got {gamma!r}")
-    return float(gamma)
+    """The number behind a gamma that is one of these words or a number."""
+    if not isinstance(gamma, str):
+        return float(gamma)
+    spread = variance(X, weight) if gamma == "scale" else 1.0
+    return float(1.0 / (X.shape[1] * spread)) if spread > 0.0 else 1.0

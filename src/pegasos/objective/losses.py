@@ -90,6 +90,9 @@ class Perceptron(NamedTuple):
     __eq__, __ne__, __hash__ = _equal, _unequal, _hash  # type: ignore[misc]
 
 
+NEVER_NEGATIVE = (Pinball, SquaredHinge, Logistic, Perceptron)
+
+
 def Hinge() -> Pinball:  # noqa: N802  (named like the other losses)
     """max(0, 1 - z): pinball with tau = 0, the same code."""
     return Pinball(0.0)
