@@ -12,7 +12,7 @@ import subprocess
 import sys
 from typing import Any
 
-from benchmarks.table import HERE, save
+from benchmarks.table import HERE, into_page, markdown, save
 
 OURS = ("cells", "no overlap")
 RIVALS = ("libsvm 20000", "libsvm 40000")
@@ -20,8 +20,13 @@ RIVALS = ("libsvm 20000", "libsvm 40000")
 
 def run() -> None:
     kept = {row["who"]: row for row in _kept() if row["who"] in RIVALS}
-    rows = [kept.get(name) or _measured(name) for name in (*OURS, *RIVALS)]
-    save("cells", summary(rows), rows)
+    report([kept.get(name) or _measured(name) for name in (*OURS, *RIVALS)])
+
+
+def report(rows: list[dict[str, Any]]) -> None:
+    text = summary(rows)
+    save("cells", text, rows)
+    into_page("docs/guide/cells.md", "cells", [*text, markdown(rows)])
 
 
 def summary(rows: list[dict[str, Any]]) -> list[str]:
