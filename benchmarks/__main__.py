@@ -9,7 +9,7 @@ bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against S
 many: one-vs-all, a path of C, folds against LIBLINEAR. growth: synthetic text up to 4 million
 rows. passes: an epoch and a prediction in units of X @ w. kernels: SVC against LIBSVM and
 scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. polynomial: linear, degree 2 and
-the Gaussian kernel at the parameters of Chang et al.
+the Gaussian kernel at the parameters of Chang et al. cells: CellSVC on all of covtype.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks import (
     bounds,
+    cells,
     certify,
     files,
     growth,
@@ -64,6 +65,7 @@ def main() -> None:
             "growth": growth.run,
             "passes": passes.run,
             "kernel_online": kernel_online.run,
+            "cells": cells.run,
         }[given.what]()
 
 
@@ -74,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
-    what += ("many", "growth", "passes", "kernels", "kernel_online", "polynomial")
+    what += ("many", "growth", "passes", "kernels", "kernel_online", "polynomial", "cells")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
         "--sets", type=_names((*ALL, *uci.SETS, *kernel_sets.SETS)), help=f"some of {','.join(ALL)}"

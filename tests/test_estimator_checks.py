@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pegasos import (
     SVC,
+    CellSVC,
     KernelPegasosClassifier,
     LinearSVC,
     LogisticRegression,
@@ -52,6 +53,7 @@ def test_scikit_learn_check(estimator, check):
         SVC(tol=1e-12),
         SVC(tol=1e-12, solver="smo", kernel="linear", multi_class="ovr"),
         SVC(tol=1e-12, solver="dual", intercept="penalised", loss="pinball"),
+        CellSVC(tol=1e-12, cell_size=100),
     ]
 )
 def test_scikit_learn_check_of_kernel_machines(estimator, check):

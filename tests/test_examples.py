@@ -19,6 +19,7 @@ from pegasos.solvers.driver import Stop, run
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
 
+import cells as cell_guide  # noqa: E402
 import from_perceptron_to_pegasos as guide  # noqa: E402
 import kernels as kernel_guide  # noqa: E402
 import own_loss  # noqa: E402
@@ -29,6 +30,7 @@ PAGES = [
     "guide/linear.md",
     "guide/svc.md",
     "guide/polynomial.md",
+    "guide/cells.md",
     "guide/own-loss.md",
     "guide/stochastic.md",
     "guide/kernels.md",
@@ -142,6 +144,14 @@ def test_the_figures_of_the_kernel_guide_show_what_it_says(tmp_path):
     page = (ROOT / "docs/guide/kernels.md").read_text("utf-8")
     names = set(re.findall(r"images/(kernel.*?png)", page))
     assert {path.name for path in tmp_path.iterdir()} == names
+
+
+@pytest.mark.slow
+@pytest.mark.jit
+def test_the_figure_of_cells_shows_that_overlap_mends_borders(tmp_path):
+    whole, apart, mended = cell_guide.cells(tmp_path).values()
+    assert apart < mended <= whole + 0.002
+    assert (tmp_path / "cells.png").exists()
 
 
 def test_the_verdicts_of_the_kernel_guide_are_those_of_its_code(tmp_path, capsys):

@@ -11,6 +11,7 @@ _HOMES = {
     "SVC": "pegasos.estimators.kernel",
     "PolynomialSVC": "pegasos.estimators.polynomial",
     "PolynomialMap": "pegasos.maps.polynomial",
+    "CellSVC": "pegasos.estimators.cells",
     "PegasosClassifier": "pegasos.estimators.online",
     "KernelPegasosClassifier": "pegasos.estimators.kernel_online",
     "load_svmlight": "pegasos.data.files",

@@ -88,7 +88,7 @@ def side_by_side(
     fewer than threads, each may use several.
     """
     halt = threading.Event()
-    workers = min(allowed(), len(items))
+    workers = min(allowed(), max(1, len(items)))
     share = allowed() // workers
     futures: list[Future[Any]] = []
 

@@ -25,7 +25,7 @@ from pegasos.objective.kernels import (
 _SAMPLE = 200  # rows on which a doubtful kernel is tried
 _LONG = 300.0  # seconds that are told of
 WAYS = (
-    "LinearSVC on a Nystroem map of the features, or KernelPegasosClassifier(budget=1000), "
+    "CellSVC, LinearSVC on a Nystroem map of the features, or KernelPegasosClassifier(budget=1000) "
     "is for so many rows"
 )
 

@@ -20,7 +20,7 @@ from pegasos.estimators.classifier import ACTIONS, Classifier, Data, asked, clas
 from pegasos.estimators.kernel_checks import foretell, refuse_beyond_memory, warn_unless_kernel
 from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef
 from pegasos.estimators.one_vs_all import Watch, solve
-from pegasos.estimators.pairs import KernelTask, one_vs_one, one_vs_rest, share_of
+from pegasos.estimators.pairs import KernelTask, Part, one_vs_one, one_vs_rest, share_of
 from pegasos.model.kernel import KernelModel, scores_of, votes
 from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernel_points import given_columns, is_given, points
@@ -31,6 +31,11 @@ from pegasos.solvers.driver import Run, Stop
 from pegasos.solvers.stops import Optimality
 
 SHAPES = ("ovr", "ovo")
+
+
+def without_gap(stop: Stop) -> Stop:
+    """For functions that are no kernels: their gap may mean nothing."""
+    return stop if stop.rules else replace(stop, rules=(Optimality(1e-3),))
 
 
 class KernelMachine(Classifier):
@@ -83,20 +88,25 @@ class KernelMachine(Classifier):
             )
 
     def _task(self, data: Data, stop: Stop) -> KernelTask:
-        reading = par.intercept_of(self.intercept, True)
-        pairs = self.multi_class == "ovo" and len(self.classes_) > 2
-        parts = (one_vs_one if pairs else one_vs_rest)(data.label, self.classes_)
+        parts = self._parts(data.label)
         share = share_of(int(1e6 * self.cache_size), len(parts))
+        task = self._problems(data, parts, stop, share)
+        foretell([part.rows.size for part in parts], task.points, share, stop.max_seconds)
+        self._is_kernel = warn_unless_kernel(self.kernel_, task.points, stacklevel=6)
+        return task._replace(stop=stop if self._is_kernel else without_gap(stop))
+
+    def _parts(self, label: np.ndarray) -> list[Part]:
+        pairs = self.multi_class == "ovo" and len(self.classes_) > 2
+        return (one_vs_one if pairs else one_vs_rest)(label, self.classes_)
+
+    def _problems(self, data: Data, parts: list[Part], stop: Stop, share: int) -> KernelTask:
+        """The task of solving each part with `share` bytes."""
+        reading = par.intercept_of(self.intercept, True)
         solver, choice = self._solver(reading, share)
         kernel = self.kernel_ + 1.0 if reading == "penalised" else self.kernel_
-        train = points(kernel, data.X)
-        foretell([part.rows.size for part in parts], train, share, stop.max_seconds)
-        self._is_kernel = warn_unless_kernel(self.kernel_, train, stacklevel=6)
-        if not self._is_kernel and not stop.rules:
-            stop = replace(stop, rules=(Optimality(1e-3),))  # its gap may mean nothing
         return KernelTask(
             kernel=kernel,
-            points=train,
+            points=points(kernel, data.X),
             c=data.c,
             parts=parts,
             starts=self._warm_starts(parts),
