@@ -14,6 +14,8 @@ _HOMES = {
     "load_svmlight": "pegasos.data.files",
     "save_model": "pegasos.estimators.files",
     "load_model": "pegasos.estimators.files",
+    "NystroemMap": "pegasos.maps.nystrom",
+    "FourierMap": "pegasos.maps.fourier",
     "Certificate": "pegasos.objective.certificate",
 }
 __all__ = [*_HOMES, "kernels", "losses", "stopping"]
