@@ -10,9 +10,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pegasos import (
     SVC,
+    FixedSizeSVC,
+    FourierMap,
     KernelPegasosClassifier,
     LinearSVC,
     LogisticRegression,
+    NystroemMap,
     PegasosClassifier,
 )
 from pegasos.losses import Pinball
@@ -84,4 +87,16 @@ def test_scikit_learn_check_of_random_steps(estimator, check):
     ]
 )
 def test_scikit_learn_check_of_kernel_pegasos(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        NystroemMap(),
+        FourierMap(),
+        FixedSizeSVC(**EXACT),
+        FixedSizeSVC(m=60, loss="hinge", kernel="poly", cache_size=1e-6, **EXACT),
+    ]
+)
+def test_scikit_learn_check_of_maps(estimator, check):
     check(estimator)

@@ -11,6 +11,7 @@ _HOMES = {
     "SVC": "pegasos.estimators.kernel",
     "PegasosClassifier": "pegasos.estimators.online",
     "KernelPegasosClassifier": "pegasos.estimators.kernel_online",
+    "FixedSizeSVC": "pegasos.estimators.fixed_size",
     "load_svmlight": "pegasos.data.files",
     "save_model": "pegasos.estimators.files",
     "load_model": "pegasos.estimators.files",

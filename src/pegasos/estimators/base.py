@@ -14,6 +14,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import validate_data
 
+from pegasos.core.rows import n_columns
 from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
@@ -82,13 +83,14 @@ class LinearClassifier(Classifier):
     def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Task:
         bias, free = self._bias()
         targets = self._targets()
+        rows = self._to_train(data.X, bias)
         return Task(
-            rows=as_rows(data.X, bias),
+            rows=rows,
             label=data.label,
             c=data.c,
             targets=targets,
             names=[f"class {self.classes_[k]}" for k in targets],
-            centers=centers_of(self.center, len(targets), data.X.shape[1], bias),
+            centers=centers_of(self.center, len(targets), n_columns(rows), bias),
             starts=starts,
             loss=loss,
             free=free,
@@ -97,6 +99,14 @@ class LinearClassifier(Classifier):
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             watch=self._watch,
         )
+
+    def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
+        """Rows as the weights see them."""
+        return as_rows(X, bias, sort)
+
+    def _to_train(self, X: Any, bias: float) -> Any:
+        """Such rows to train with."""
+        return self._rows(X, bias)
 
     def _weights(self, weights: np.ndarray, task: Task) -> dict[str, Any]:
         return {"coef_": weights[:, :-1].copy(), "intercept_": task.rows.bias * weights[:, -1]}
@@ -111,7 +121,7 @@ class LinearClassifier(Classifier):
         X = asked(self, X, finite=False)
         weights = weight_vectors(self.coef_, self.intercept_)
         with use_threads(par.threads_of(self.n_threads)):
-            scores = scores_of(weights, as_rows(X, 1.0, sort=False))
+            scores = scores_of(weights, self._rows(X, 1.0, sort=False))
         if not np.isfinite(scores).all():  # the way of every NaN and infinity in X
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         return scores[:, 0] if len(weights) == 1 else scores
@@ -158,7 +168,7 @@ class LinearClassifier(Classifier):
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"stop: class {unknown[0]!r} of Validation is not among those of y")
-        return replace(rule, X=as_rows(X, bias), y=np.searchsorted(self.classes_, y))
+        return replace(rule, X=self._rows(X, bias), y=np.searchsorted(self.classes_, y))
 
     def _solver(self) -> Any:
         return par.one_of("solver", self.solver, par.SOLVERS)

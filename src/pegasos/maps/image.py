@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, rq
+from scipy.linalg import eigh
 
 from pegasos.core.dispatch import generic
 from pegasos.core.rows import n_rows
@@ -116,13 +116,13 @@ def nystroem_image(kernel: Any, prototypes: Points, threshold: float) -> tuple[I
     Those up to `threshold` times the largest are dropped: they are rounding, or of no kernel.
     """
     K = precise(kernel, prototypes, prototypes)
-    values, U = eigh(0.5 * (K + K.T), check_finite=False)
+    values, U = eigh(0.5 * (K + K.T), driver="evd", check_finite=False)
     kept = np.flatnonzero(values > max(threshold * values[-1], 0.0))
     if kept.size == 0:  # K = 0, or of no positive part
         return Image(KernelFeatures(kernel, prototypes), np.zeros((len(K), 1))), values
-    R, _ = rq(U[:, kept] / np.sqrt(values[kept]), mode="economic", check_finite=False)
-    lowest = R[np.arange(kept.size) + len(K) - kept.size, np.arange(kept.size)]
-    R = np.ascontiguousarray(R * np.where(lowest < 0.0, -1.0, 1.0))  # no matter whose signs
+    turned = np.linalg.qr((U[::-1, kept] / np.sqrt(values[kept])).T, mode="r")
+    signs = np.where(np.diag(turned) < 0.0, -1.0, 1.0)  # else they would be left to chance
+    R = np.ascontiguousarray((signs[:, None] * turned)[::-1, ::-1].T)
     return Image(KernelFeatures(kernel, prototypes), R), values
 
 

@@ -23,7 +23,7 @@ from pegasos.core.matrix import (
     sqnorms,
     squares,
 )
-from pegasos.core.rows import DenseRows, is_single, n_columns, n_entries, n_rows, row_work
+from pegasos.core.rows import DenseRows, by_row, is_single, n_columns, n_entries, n_rows, row_work
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import frozen
 from pegasos.maps.image import (
@@ -128,6 +128,11 @@ def _(rows):
 @is_single.register(MappedRows)
 def _(rows):
     return dtype_of(rows.image) == np.float32
+
+
+@by_row.register(MappedRows)
+def _(rows):
+    return False
 
 
 @row_work.register(MappedRows)

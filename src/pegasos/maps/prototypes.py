@@ -124,8 +124,8 @@ def _spread_out(points: Points, m: int, rng: np.random.Generator) -> np.ndarray:
     away = _nearest(points, take(points, index))[1]
     while len(index) < m:
         away[index] = 0.0
-        possible = np.count_nonzero(away)
-        more = int(min(m - len(index), max(1, -(-m // _ROUNDS)), possible))
+        possible = int(np.count_nonzero(away))
+        more = min(m - len(index), max(1, -(-m // _ROUNDS)), possible)
         if not more:  # all others repeat those that were drawn
             rest = np.setdiff1d(np.arange(n), index)
             return np.append(index, rng.permutation(rest)[: m - len(index)])
