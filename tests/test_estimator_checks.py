@@ -95,7 +95,7 @@ def test_scikit_learn_check_of_kernel_pegasos(estimator, check):
         NystroemMap(),
         FourierMap(),
         FixedSizeSVC(**EXACT),
-        FixedSizeSVC(m=60, loss="hinge", kernel="poly", cache_size=1e-6, **EXACT),
+        FixedSizeSVC(m=60, loss="hinge", kernel="poly", coef0=1.0, cache_size=1e-6, **EXACT),
     ]
 )
 def test_scikit_learn_check_of_maps(estimator, check):

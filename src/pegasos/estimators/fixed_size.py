@@ -88,7 +88,7 @@ class FixedSizeSVC(LinearClassifier):
         kernel="rbf",
         gamma="scale",
         degree=3,
-        coef0=1.0,
+        coef0=0.0,
         prototypes="kmeans",
         threshold=1e-6,
         C=1.0,

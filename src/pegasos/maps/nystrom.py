@@ -105,7 +105,7 @@ class NystroemMap(ImageMap):
         prototypes="kmeans",
         gamma="scale",
         degree=3,
-        coef0=1.0,
+        coef0=0.0,
         threshold=1e-6,
         random_state=None,
         n_threads=None,
