@@ -14,6 +14,7 @@ from pegasos.kernels import Function, Gaussian, Laplacian, Linear, Polynomial
 from pegasos.maps import mapped_rows
 from pegasos.maps.mapped_rows import MappedRows
 from pegasos.maps.prototypes import SELECTIONS
+from pegasos.maps.sample import sample_rows
 from pegasos.objective.kernel_blocks import precise
 from pegasos.objective.kernel_points import points
 
@@ -143,3 +144,14 @@ def test_operations_on_mapped_rows_are_those_on_their_image(X, made, storage, mo
 def test_messages_say_what_would_work(X, made, message):
     with pytest.raises(ValueError, match=message):
         made.fit(X)
+
+
+def test_a_sample_of_a_stream_is_a_sample_of_its_rows():
+    X = np.arange(40.0, dtype=np.float32)[:, None]
+    drawn = [sample_rows(np.split(X, 8), 10, seed)[:, 0] for seed in range(400)]
+    assert all(len(set(rows)) == 10 for rows in drawn) and drawn[0].dtype == np.float32
+    counts = np.bincount(np.concatenate(drawn).astype(int), minlength=40)
+    assert abs(counts - 100).max() < 6 * np.sqrt(100 * 0.75)  # six standard deviations
+    assert np.array_equal(sample_rows(np.split(X, 8), 99), X)
+    blocks = [sp.csr_matrix(part) for part in np.split(X, 4)]
+    assert np.array_equal(sample_rows(blocks, 10, 0).toarray()[:, 0], sample_rows([X], 10, 0)[:, 0])
