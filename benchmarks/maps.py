@@ -34,21 +34,20 @@ RIVAL_ROWS = 100_000  # 16 bytes a value in LIBLINEAR, 8 in the array: more do n
 
 def selection(names: tuple[str, ...] = SETS) -> None:
     rows = [row for name in names for row in _selected(name)]
-    rows = merged("selection", rows, ("set", "m"), order=SETS)
-    best = {method: sum(_best(row) == method for row in rows) for method in METHODS}
+    report(merged("selection", rows, ("set", "m"), order=SETS))
+
+
+def report(rows: list[dict]) -> None:
+    errors = np.array([[float(row[method].split()[0]) for method in METHODS] for row in rows])
+    behind = np.exp(np.log(errors / errors.min(axis=1, keepdims=True)).mean(axis=0))
+    each = [f"{method} {ratio:.2f}" for method, ratio in zip(METHODS, behind, strict=True)]
     text = [
         f"Test error with m prototypes, mean ± standard deviation of {SEEDS} splits and choices. "
-        f"Least error, of {len(rows)} cases: "
-        + ", ".join(f"{method} {count}" for method, count in best.items())
-        + "."
+        f"Error as a multiple of the least in its row, geometric mean: {', '.join(each)}."
     ]
     save("selection", text, rows)
     if {row["set"] for row in rows} == set(SETS):
         into_page("docs/guide/maps.md", "selection", [*text, markdown(rows)])
-
-
-def _best(row: dict) -> str:
-    return min(METHODS, key=lambda method: float(row[method].split(" ")[0]))
 
 
 def _selected(name: str) -> list[dict]:
