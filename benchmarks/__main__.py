@@ -10,6 +10,8 @@ many: one-vs-all, a path of C, folds against LIBLINEAR. growth: synthetic text u
 rows. passes: an epoch and a prediction in units of X @ w. kernels: SVC against LIBSVM and
 scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. polynomial: linear, degree 2 and
 the Gaussian kernel at the parameters of Chang et al. cells: CellSVC on all of covtype.
+fixed_size: the tables of the pinball paper with its map. selection, mapping, covtype_map:
+prototypes, speed and all of covtype.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ from benchmarks import (
     cells,
     certify,
     files,
+    fixed_size,
     growth,
     kernel_online,
     kernel_race,
     kernel_sets,
     many,
+    maps,
     passes,
     polynomial,
     race,
@@ -54,6 +58,10 @@ def main() -> None:
         polynomial.run(given.sets or polynomial.SETS)
     elif given.what == "uci":
         uci.run(given.sets or uci.SETS)
+    elif given.what == "fixed_size":
+        fixed_size.run(given.sets or fixed_size.SETS)
+    elif given.what == "selection":
+        maps.selection(given.sets or maps.SETS)
     else:
         {
             "startup": startup.run,
@@ -66,6 +74,8 @@ def main() -> None:
             "passes": passes.run,
             "kernel_online": kernel_online.run,
             "cells": cells.run,
+            "mapping": maps.mapping,
+            "covtype_map": maps.covtype,
         }[given.what]()
 
 
@@ -77,9 +87,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
     what += ("many", "growth", "passes", "kernels", "kernel_online", "polynomial", "cells")
+    what += ("fixed_size", "selection", "mapping", "covtype_map")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
-        "--sets", type=_names((*ALL, *uci.SETS, *kernel_sets.SETS)), help=f"some of {','.join(ALL)}"
+        "--sets",
+        type=_names((*ALL, *fixed_size.SETS, *kernel_sets.SETS)),
+        help=f"some of {','.join(ALL)}",
     )
     parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")
     parser.add_argument("--full", action="store_true", help="race: all sets, C and losses")

@@ -110,22 +110,22 @@ def _split(X, y, seed: int) -> list[list[float]]:
         table.append([])
         for method, k in METHODS.items():
             A, A_test = mapped if "map" in method else plain
-            lam = _choose(k, tau, A[:CHOOSE_ON], y[:CHOOSE_ON], seed)
-            table[-1].append(_error(_fit(k, tau, lam, A, y, seed), A_test, y_test))
+            lam = choose(k, tau, A[:CHOOSE_ON], y[:CHOOSE_ON], seed)
+            table[-1].append(error(fit(k, tau, lam, A, y, seed), A_test, y_test))
     return table
 
 
-def _choose(k: int, tau: float, X, y, seed: int) -> float:
+def choose(k: int, tau: float, X, y, seed: int, lams: tuple[float, ...] = LAMS) -> float:
     """The lam of the least error in cross-validation; of equal ones the largest."""
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(X, y))
     errors = [
-        np.mean([_error(_fit(k, tau, lam, X[a], y[a], seed), X[b], y[b]) for a, b in folds])
-        for lam in LAMS
+        np.mean([error(fit(k, tau, lam, X[a], y[a], seed), X[b], y[b]) for a, b in folds])
+        for lam in lams
     ]
-    return LAMS[int(np.argmin(errors))]
+    return lams[int(np.argmin(errors))]
 
 
-def _fit(k: int, tau: float, lam: float, X, y, seed: int) -> tuple[np.ndarray, float]:
+def fit(k: int, tau: float, lam: float, X, y, seed: int) -> tuple[np.ndarray, float]:
     """Weights and offset, by steps of k rows or, for k = 0, exactly."""
     from pegasos import LinearSVC, PegasosClassifier
     from pegasos.losses import Pinball
@@ -144,6 +144,6 @@ def _fit(k: int, tau: float, lam: float, X, y, seed: int) -> tuple[np.ndarray, f
     return w, float(np.mean(y - X @ w)) if k == 1 else float(model.intercept_[0])
 
 
-def _error(model: tuple[np.ndarray, float], X, y) -> float:
+def error(model: tuple[np.ndarray, float], X, y) -> float:
     w, b = model
     return float(np.mean(y * (X @ w + b) <= 0.0))

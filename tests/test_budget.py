@@ -63,7 +63,7 @@ def is_command(path: str, name: str) -> bool:
 
 def is_constructor(path: str, function: Function) -> bool:
     """Whether a function holds the parameters of an estimator, of which scikit-learn has many."""
-    return path.startswith("estimators/") and function.name == "__init__"
+    return path.startswith(("estimators/", "maps/")) and function.name == "__init__"
 
 
 def file_lines(path: str, source: str) -> Iterator[str]:

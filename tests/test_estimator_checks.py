@@ -11,9 +11,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from pegasos import (
     SVC,
     CellSVC,
+    FixedSizeSVC,
+    FourierMap,
     KernelPegasosClassifier,
     LinearSVC,
     LogisticRegression,
+    NystroemMap,
     PegasosClassifier,
     PolynomialMap,
     PolynomialSVC,
@@ -93,4 +96,16 @@ def test_scikit_learn_check_of_random_steps(estimator, check):
     ]
 )
 def test_scikit_learn_check_of_kernel_pegasos(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        NystroemMap(),
+        FourierMap(),
+        FixedSizeSVC(**EXACT),
+        FixedSizeSVC(m=60, loss="hinge", kernel="poly", coef0=1.0, cache_size=1e-6, **EXACT),
+    ]
+)
+def test_scikit_learn_check_of_maps(estimator, check):
     check(estimator)

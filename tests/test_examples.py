@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "examples"))
 import cells as cell_guide  # noqa: E402
 import from_perceptron_to_pegasos as guide  # noqa: E402
 import kernels as kernel_guide  # noqa: E402
+import maps as map_guide  # noqa: E402
 import own_loss  # noqa: E402
 from own_loss import SmoothedHinge  # noqa: E402
 
@@ -34,6 +35,7 @@ PAGES = [
     "guide/own-loss.md",
     "guide/stochastic.md",
     "guide/kernels.md",
+    "guide/maps.md",
     "guide/from-perceptron-to-pegasos.md",
 ]
 GUIDE = ROOT / "docs" / PAGES[-1]
@@ -188,3 +190,10 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_the_figure_of_the_map_guide_shows_what_it_says(tmp_path):
+    errors = map_guide.maps(tmp_path, sizes=(20, 200), seeds=1)
+    assert all(many < few for few, many in errors.values())
+    assert errors["Nyström, k-means"][1] < errors["Fourier"][1]
+    assert (tmp_path / "maps.png").exists()

@@ -14,9 +14,12 @@ _HOMES = {
     "CellSVC": "pegasos.estimators.cells",
     "PegasosClassifier": "pegasos.estimators.online",
     "KernelPegasosClassifier": "pegasos.estimators.kernel_online",
+    "FixedSizeSVC": "pegasos.estimators.fixed_size",
     "load_svmlight": "pegasos.data.files",
     "save_model": "pegasos.estimators.files",
     "load_model": "pegasos.estimators.files",
+    "NystroemMap": "pegasos.maps.nystrom",
+    "FourierMap": "pegasos.maps.fourier",
     "Certificate": "pegasos.objective.certificate",
 }
 __all__ = [*_HOMES, "kernels", "losses", "stopping"]

@@ -1,6 +1,7 @@
 """Whole-matrix operations on rows: X w, X' a, X' diag(h) X, row norms.
 
 Each runs over blocks of rows (see `core.threads`), so that it can be interrupted and threaded.
+All are made of the verbs of `core.rows`; a storage without these registers its own operations.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, lines
 from pegasos.core.rows import (
@@ -89,6 +91,7 @@ def _sqnorms(rows, out, start, stop):
         out[i] = row_sqnorm(rows, i)
 
 
+@generic
 def products(rows: Any, w: np.ndarray) -> np.ndarray:
     """X w, the virtual column included."""
     out = np.empty(n_rows(rows))
@@ -96,6 +99,7 @@ def products(rows: Any, w: np.ndarray) -> np.ndarray:
     return out
 
 
+@generic
 def all_products(rows: Any, W: np.ndarray) -> np.ndarray:
     """X W for several weight vectors, the columns of W; each row is read once."""
     n, width = n_rows(rows), n_columns(rows) + 1
@@ -117,16 +121,19 @@ def all_products(rows: Any, W: np.ndarray) -> np.ndarray:
     return out
 
 
+@generic
 def combine(rows: Any, a: np.ndarray) -> np.ndarray:
     """X' a, the virtual column included."""
     return _summed(rows, partial(_combine, rows, a))
 
 
+@generic
 def bent(rows: Any, h: np.ndarray, x: np.ndarray) -> np.ndarray:
     """X' diag(h) X x; rows with h = 0 cost nothing."""
     return _summed(rows, partial(_bend, rows, h, x))
 
 
+@generic
 def squares(rows: Any, h: np.ndarray) -> np.ndarray:
     """The diagonal of X' diag(h) X."""
     return _summed(rows, partial(_squares, rows, h))
@@ -169,6 +176,7 @@ def lane_combine(rows: Any, A: np.ndarray) -> np.ndarray:
     return first
 
 
+@generic
 def sqnorms(rows: Any) -> np.ndarray:
     """||x_i||^2 of all rows, the virtual column included."""
     out = np.empty(n_rows(rows))
@@ -192,6 +200,7 @@ def occupied(rows: Any) -> np.ndarray:
     return np.flatnonzero(combine(rows, weights))
 
 
+@generic
 def gram(rows: Any, h: np.ndarray, dtype: Any, columns: np.ndarray) -> np.ndarray:
     """X' diag(h) X of the given columns, for h >= 0; products in `dtype`, sums in float64.
 
@@ -214,6 +223,7 @@ def _few(rows: Any) -> bool:
     return n_entries(rows) ** 2 < 0.1 * (n_rows(rows) * n_columns(rows)) ** 2
 
 
+@generic
 def gram_work(rows: Any) -> float:
     """The time of a Gram matrix in nanoseconds (about: for choosing a method)."""
     n, d, entries = n_rows(rows), n_columns(rows), n_entries(rows)

@@ -63,6 +63,12 @@ def is_single(rows: Any) -> bool:
 
 
 @generic
+def by_row(rows: Any) -> bool:
+    """Whether there are verbs for single rows; without, all that is done is done to blocks"""
+    return True
+
+
+@generic
 def row_work(rows: Any) -> float:
     """The time to read an average row, in nanoseconds (about: for choosing a method)"""
     return 1.0 * n_entries(rows) / max(1, n_rows(rows))

@@ -39,18 +39,11 @@ class LinearClassifier(Classifier):
 
     _watch: Watch | None = None  # who looks on while it fits: set by the command line
 
-    _of_reading: tuple[str, ...] = (
-        "classes_",
-        "n_features_in_",
-        "feature_names_in_",
-    )  # what `_read` leaves
+    # what `_read` leaves
+    _of_reading: tuple[str, ...] = ("classes_", "n_features_in_", "feature_names_in_")
 
     def _loss(self) -> Any:
         raise NotImplementedError
-
-    def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
-        """The rows that the problem is about, of checked data."""
-        return as_rows(X, bias, sort)
 
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
@@ -92,7 +85,7 @@ class LinearClassifier(Classifier):
 
     def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Task:
         bias, free = self._bias()
-        targets, rows = self._targets(), self._rows(data.X, bias)
+        targets, rows = self._targets(), self._to_train(data.X, bias)
         return Task(
             rows=rows,
             label=data.label,
@@ -108,6 +101,14 @@ class LinearClassifier(Classifier):
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             watch=self._watch,
         )
+
+    def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
+        """Rows as the weights see them."""
+        return as_rows(X, bias, sort)
+
+    def _to_train(self, X: Any, bias: float) -> Any:
+        """Such rows to train with."""
+        return self._rows(X, bias)
 
     def _weights(self, weights: np.ndarray, task: Task) -> dict[str, Any]:
         return {"coef_": weights[:, :-1].copy(), "intercept_": task.rows.bias * weights[:, -1]}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.matrix import gram_work
-from pegasos.core.rows import n_columns, n_entries, n_rows, row_work
+from pegasos.core.rows import by_row, n_columns, n_entries, n_rows, row_work
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import Pinball, is_piecewise_linear, slope
 from pegasos.objective.problem import Problem
@@ -173,6 +173,9 @@ def _plan(problem: Problem) -> tuple[str, float, str]:
     """Solver name, its budget of epochs, and the reason in words."""
     n, d = n_rows(problem.rows), n_columns(problem.rows)
     smooth = not is_piecewise_linear(problem.loss)
+    if not by_row(problem.rows):
+        reason = "rows are computed block by block, and none by itself"
+        return ("newton_cg", np.inf, reason) if smooth else ("newton", 300.0, reason)
     if _too_wide(problem):
         budget = np.inf if _settles(problem.loss) else FEW_EPOCHS
         return "dual", budget, f"{d} columns: too many for a d x d matrix"

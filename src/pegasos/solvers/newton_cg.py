@@ -26,7 +26,7 @@ import numpy as np
 from pegasos.core.cross import gathered
 from pegasos.core.jit import hot
 from pegasos.core.matrix import bent, combine, gram, gram_work, occupied, products, squares
-from pegasos.core.rows import is_single, n_columns, n_rows, row_work
+from pegasos.core.rows import by_row, is_single, n_columns, n_rows, row_work
 from pegasos.data.check import frozen
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import curvature, is_piecewise_linear, slope, value
@@ -121,7 +121,7 @@ class NewtonCG:
 
 
 def _too_wide(problem: Problem) -> bool:
-    return n_columns(problem.rows) > MAX_COLUMNS
+    return n_columns(problem.rows) > MAX_COLUMNS and by_row(problem.rows)
 
 
 def _from_sample(problem: Problem, state: NewtonCGState) -> NewtonCGState:

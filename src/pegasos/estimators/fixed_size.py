@@ -1,0 +1,194 @@
+"""FixedSizeSVC: a kernel machine of m prototypes, trained as a linear one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from pegasos.core.rows import n_rows
+from pegasos.data.check import as_rows
+from pegasos.estimators import parameters as par
+from pegasos.estimators.base import LinearClassifier
+from pegasos.estimators.classifier import Data
+from pegasos.estimators.growth import grown
+from pegasos.estimators.one_vs_all import Task
+from pegasos.estimators.online import PegasosClassifier
+from pegasos.maps.image import in_dtype, width
+from pegasos.maps.mapped_rows import MappedRows, image_of
+from pegasos.maps.nystrom import NystroemMap
+from pegasos.objective.kernel_names import kernel_of
+from pegasos.objective.kernels import resolved
+from pegasos.objective.losses import Logistic
+from pegasos.solvers.driver import Stop
+
+SOLVERS = (*par.SOLVERS, "pegasos")
+ROW_BY_ROW = ("dual", "pegasos")  # these meet one row after the other, in any order
+
+
+class FixedSizeSVC(LinearClassifier):
+    """Support vector classification through a Nyström map: kernels for very many rows.
+
+    Minimises 1/2 ||w||^2 + sum_i C_i l(y_i (w.phi(x_i) + b)) with the map phi of `NystroemMap`, and
+    proves how close it came. The image of all rows need not exist: where it does not fit into
+    `cache_size`, it is computed block by block whenever it is used. Predictions need the m
+    prototypes alone (Algorithm 2 of Jumutc, Huang, Suykens 2013, with any linear solver).
+
+    Parameters
+    ----------
+    m : int or "auto", default=500
+        Prototypes. "auto" doubles them from 64 on while that lowers the error on a fifth of the
+        rows kept aside by more than half of its standard error, and the time allows it; then all
+        rows are fitted.
+    kernel, gamma, degree, coef0, prototypes, threshold
+        As in `NystroemMap`.
+    C, lam, tol, max_iter, max_time, stop, intercept, fit_intercept, intercept_scaling,
+    class_weight, n_threads, random_state, verbose
+        As in `LinearSVC`; max_time counts all of the fit.
+    loss : {"squared_hinge", "hinge", "pinball", "logistic"} or a loss object
+        Default: "squared_hinge".
+    solver : {"auto", "dual", "newton", "newton_cg", "interior", "pegasos"}, default="auto"
+        As in `LinearSVC`; "pegasos" takes the steps of `PegasosClassifier`, and like "dual" it
+        needs the image in memory.
+    cache_size : float, default=1000
+        Megabytes for the image of all rows; beyond, it is computed block by block.
+
+    Attributes
+    ----------
+    map_ : NystroemMap
+        The fitted map.
+    m_ : int
+        Prototypes that were asked for, or found by "auto".
+    growth_ : list of (m, score, seconds)
+        What m="auto" tried.
+    in_memory_ : bool
+        Whether the image was held.
+    coef_ : array of shape (1 or n_classes, map_.n_components_)
+    intercept_, classes_, certificate_, stop_reason_, solver_, history_, support_, dual_coef_,
+    n_iter_, n_features_in_
+        As of `LinearSVC`, for the mapped problem.
+
+    Examples
+    --------
+    >>> from pegasos import FixedSizeSVC
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = FixedSizeSVC(m=200, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.99, max(proof.relative_gap for proof in model.certificate_) <= 1e-3
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        m=500,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        prototypes="kmeans",
+        threshold=1e-6,
+        C=1.0,
+        lam=None,
+        loss="squared_hinge",
+        tol=1e-3,
+        max_iter=1000,
+        max_time=None,
+        stop=None,
+        intercept="free",
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        class_weight=None,
+        solver="auto",
+        cache_size=1000,
+        n_threads=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.m = m
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.prototypes = prototypes
+        self.threshold = threshold
+        self.C = C
+        self.lam = lam
+        self.loss = loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.stop = stop
+        self.intercept = intercept
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.solver = solver
+        self.cache_size = cache_size
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.verbose = verbose
+
+    warm_start = False
+    multi_class = "ovr"
+    center = None
+    map_: NystroemMap
+
+    def _read(self, X, y, sample_weight) -> Data:
+        """The data, and the map that is fitted to them."""
+        began = time.perf_counter()
+        data = super()._read(X, y, sample_weight)
+        kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
+        kernel = resolved(kernel, data.X, data.c)
+        self.growth_ = grown(self, data, kernel) if self.m == "auto" else []
+        self.m_ = self._chosen_m()
+        self.map_ = NystroemMap(
+            kernel,
+            m=self.m_,
+            prototypes=self.prototypes,
+            threshold=self.threshold,
+            random_state=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            n_threads=self.n_threads,
+        ).fit(data.X)
+        self._spent = time.perf_counter() - began
+        return data
+
+    def _chosen_m(self) -> int:
+        if self.growth_:
+            return max(self.growth_, key=lambda tried: tried.score).m
+        return par.count("m", self.m)
+
+    def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
+        """Rows of X under the map, never written out."""
+        image = in_dtype(self.map_._image, X.dtype)
+        return MappedRows(image, as_rows(X, sort=sort), bias)
+
+    def _to_train(self, X: Any, bias: float) -> Any:
+        """Rows to train with: written out if there is room for their image."""
+        lazy = self._rows(X, bias)
+        megabytes = 1e-6 * n_rows(lazy) * width(lazy.image) * lazy.image.R.itemsize
+        self.in_memory_ = megabytes <= par.positive("cache_size", self.cache_size)
+        if self.in_memory_:
+            return as_rows(image_of(lazy.image, lazy.rows), bias)
+        if self.solver in ROW_BY_ROW:
+            raise ValueError(
+                f"solver={self.solver!r} needs the image of all rows in memory, {megabytes:.0f} MB "
+                f"(cache_size={self.cache_size:g}): raise cache_size, or use solver='auto'"
+            )
+        return lazy
+
+    def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Task:
+        left = max(stop.max_seconds - self._spent, 0.0)
+        return super()._task(data, loss, replace(stop, max_seconds=left), starts)
+
+    def _loss(self) -> Any:
+        return par.loss_of(Logistic() if self.loss == "logistic" else self.loss)
+
+    def _solver(self) -> Any:
+        if par.one_of("solver", self.solver, SOLVERS) != "pegasos":
+            return self.solver
+        known = {"intercept": self.intercept, "fit_intercept": self.fit_intercept}
+        return PegasosClassifier(loss=self._loss(), max_iter=self.max_iter, **known)._solver()

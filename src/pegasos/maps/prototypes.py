@@ -1,0 +1,195 @@
+"""Prototypes of a Nyström map: which m points stand for all.
+
+entropy   the quadratic Renyi entropy -log(1/m^2 sum_ij K(z_i, z_j)) raised by swaps: a random
+          candidate takes the place of the prototype whose going lowers the sum most, if it does.
+          Sums over the rows of the m x m matrix are kept, so that a trial costs O(m) (Suykens et
+          al. 2002, chapter 6; Jumutc, Huang, Suykens 2013, Algorithm 2)
+kmeans    centres of k-means, begun by draws in proportion to the squared distance from those
+          drawn before (Zhang, Tsang, Kwok 2008; Bahmani et al. 2012)
+leverage  rows drawn by approximate ridge leverage, 1/rho (K(x, x) - k(x)' (K + rho I)^-1 k(x)),
+          with random rows behind K and k (Musco and Musco 2017)
+random    rows drawn at random; the set with which entropy begins
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve, eigvalsh
+
+from pegasos.core.cross import written_out
+from pegasos.core.jit import hot
+from pegasos.core.matrix import sqnorms
+from pegasos.core.rows import CsrRows, DenseRows
+from pegasos.core.threads import run_blocks
+from pegasos.data.check import as_rows, frozen
+from pegasos.objective.kernel_blocks import block, diagonal, precise
+from pegasos.objective.kernel_points import Points, n_points, take
+from pegasos.objective.kernels import Linear
+
+_BATCH = 256  # candidates whose kernel values are computed together
+_ROUNDS = 8  # of draws that begin k-means
+_LLOYD = 5  # steps of k-means
+
+
+class Chosen(NamedTuple):
+    """Prototypes, and which of the points they are (empty: they are none of them)."""
+
+    prototypes: Points
+    rows: np.ndarray
+
+
+def renyi_entropy(kernel: Any, prototypes: Points) -> float:
+    """-log of the mean of K(z_i, z_j), in float64; infinite if it is not above zero."""
+    mean = float(precise(kernel, prototypes, prototypes).mean())
+    return -float(np.log(mean)) if mean > 0.0 else np.inf
+
+
+def by_random(kernel: Any, points: Points, m: int, rng: np.random.Generator) -> Chosen:
+    index = rng.permutation(n_points(points))[:m]
+    return Chosen(take(points, index), index)
+
+
+def by_entropy(kernel: Any, points: Points, m: int, rng: np.random.Generator) -> Chosen:
+    order = rng.permutation(n_points(points))
+    index, others = order[:m].copy(), order[m:]
+    K = block(kernel, take(points, index), take(points, index))
+    sums = K.sum(axis=1, dtype=np.float64)
+    for s in range(0, len(others), _BATCH):
+        names = others[s : s + _BATCH]
+        batch = take(points, names)
+        towards = block(kernel, batch, take(points, index))
+        _swap(K, sums, towards, block(kernel, batch, batch), names, index)
+    return Chosen(take(points, index), index)
+
+
+@hot
+def _swap(K, sums, towards, among, names, index):
+    """Candidates enter where that lowers sum_ij K_ij.
+
+    K: of the prototypes, `sums` over its rows; `towards`: of candidates and prototypes, `among`: of
+    candidates. Without prototype t and with candidate b the sum changes by
+    -2 sums_t + K_tt + 2 (sum_j towards_bj - towards_bt) + among_bb.
+    """
+    m = K.shape[0]
+    for b in range(names.shape[0]):
+        line = towards[b]
+        total = 0.0
+        for j in range(m):
+            total += line[j]
+        t, least = 0, np.inf
+        for j in range(m):
+            change = K[j, j] - 2.0 * (sums[j] + line[j])
+            if change < least:
+                t, least = j, change
+        if not least + 2.0 * total + among[b, b] < 0.0:
+            continue
+        for j in range(m):
+            sums[j] += np.float64(line[j]) - np.float64(K[t, j])
+            K[t, j] = line[j]
+            K[j, t] = line[j]
+        K[t, t] = among[b, b]
+        sums[t] = total - line[t] + among[b, b]
+        index[t] = names[b]
+        for c in range(b + 1, names.shape[0]):
+            towards[c, t] = among[c, b]
+
+
+def by_kmeans(kernel: Any, points: Points, m: int, rng: np.random.Generator) -> Chosen:
+    if not isinstance(points.rows, DenseRows | CsrRows):
+        raise ValueError("prototypes='kmeans' is for rows of numbers; use 'random' or 'entropy'")
+    X: Any = _matrix(points.rows)
+    centers = take(points, _spread_out(points, m, rng))
+    for _ in range(_LLOYD):
+        label, _ = _nearest(points, centers)
+        members = sp.csr_array((np.ones(len(label), X.dtype), label, np.arange(len(label) + 1)))
+        members.resize((len(label), m))
+        size = np.bincount(label, minlength=m)
+        means = members.T @ X
+        means = means.toarray() if sp.issparse(means) else means
+        held = size > 0
+        moved = written_out(centers.rows).copy()
+        moved[held] = means[held] / size[held, None]
+        rows = _like(points.rows, moved.astype(X.dtype, copy=False))
+        centers = Points(rows, sqnorms(rows), points.center)
+    return Chosen(centers, np.arange(0))
+
+
+def _spread_out(points: Points, m: int, rng: np.random.Generator) -> np.ndarray:
+    """Points drawn in rounds by their squared distance from those of the rounds before."""
+    n = n_points(points)
+    index = rng.permutation(n)[: max(1, m // _ROUNDS)]
+    away = _nearest(points, take(points, index))[1]
+    while len(index) < m:
+        away[index] = 0.0
+        possible = int(np.count_nonzero(away))
+        more = min(m - len(index), max(1, -(-m // _ROUNDS)), possible)
+        if not more:  # all others repeat those that were drawn
+            rest = np.setdiff1d(np.arange(n), index)
+            return np.append(index, rng.permutation(rest)[: m - len(index)])
+        drawn = rng.choice(n, more, replace=False, p=away / away.sum())
+        np.minimum(away, _nearest(points, take(points, drawn))[1], out=away)
+        index = np.append(index, drawn)
+    return index
+
+
+def _nearest(points: Points, centers: Points) -> tuple[np.ndarray, np.ndarray]:
+    """The number of the nearest centre of each point, and the squared distance to it."""
+    n = n_points(points)
+    label, away = np.empty(n, np.int64), np.empty(n)
+
+    def part(start: int, stop: int) -> None:
+        rows = slice(start, stop)
+        D = centers.sqnorms - 2.0 * block(Linear(), take(points, rows), centers)
+        label[rows] = D.argmin(axis=1)
+        away[rows] = np.maximum(points.sqnorms[rows] + D[np.arange(len(D)), label[rows]], 0.0)
+
+    run_blocks(part, n, max(64, (1 << 19) // n_points(centers)))
+    away[away <= 1e-7 * points.sqnorms] = 0.0  # rounding
+    return label, away
+
+
+def _matrix(rows: Any) -> Any:
+    if isinstance(rows, DenseRows):
+        return rows.values
+    columns = rows.columns.astype(np.int64)
+    shape = len(rows.starts) - 1, rows.width
+    return sp.csr_array((rows.values, columns, rows.starts.astype(np.int64)), shape=shape)
+
+
+def _like(rows: Any, values: np.ndarray) -> Any:
+    """An array in the storage of rows."""
+    if isinstance(rows, DenseRows):
+        return DenseRows(frozen(values), 0.0)
+    return as_rows(sp.csr_array(values))
+
+
+def by_leverage(kernel: Any, points: Points, m: int, rng: np.random.Generator) -> Chosen:
+    n = n_points(points)
+    some = take(points, rng.permutation(n)[:m])
+    K = precise(kernel, some, some)
+    values = eigvalsh(K, check_finite=False)
+    rho = max(float(np.median(values)), 1e-10 * float(values[-1]))  # half of them are above it
+    K[np.diag_indices_from(K)] += rho
+    lower = cho_factor(K, lower=True, check_finite=False)
+    own, leverage = diagonal(kernel, points), np.empty(n)
+
+    def part(start: int, stop: int) -> None:
+        k = block(kernel, take(points, slice(start, stop)), some).astype(np.float64)
+        explained = np.einsum("ij,ji->i", k, cho_solve(lower, k.T, check_finite=False))
+        leverage[start:stop] = own[start:stop] - explained
+
+    run_blocks(part, n, max(64, (1 << 19) // m))
+    leverage = np.maximum(leverage, 1e-6 * own.max() + 1e-300)
+    index = rng.choice(n, m, replace=False, p=leverage / leverage.sum())
+    return Chosen(take(points, index), index)
+
+
+SELECTIONS = {
+    "entropy": by_entropy,
+    "random": by_random,
+    "kmeans": by_kmeans,
+    "leverage": by_leverage,
+}
