@@ -338,4 +338,5 @@ class CellSVC(KernelMachine):
 
     def predict(self, X):
         """The class of each row: the one with the highest score."""
-        return self.classes_[numbers(self.decision_function(X))]
+        scores = self.decision_function(X)
+        return self.classes_[numbers(scores)]
