@@ -22,7 +22,7 @@ from pegasos.objective.kernel_blocks import block, diagonal, precise, values_dty
 from pegasos.objective.kernel_points import Points, in_precision_of, n_points, points
 from pegasos.objective.kernels import Linear
 
-_PANEL = 256  # columns of R that are multiplied together: the zeros below them are left out
+_PANEL = 128  # columns of R that are multiplied together: the zeros below them are left out
 
 
 class KernelFeatures(NamedTuple):
@@ -152,16 +152,14 @@ def gather(image: Image, V: np.ndarray) -> np.ndarray:
     return image.R.astype(np.float64, copy=False).T @ V if image.R.size else V
 
 
-def mapped(image: Image, rows: Any) -> np.ndarray:
-    """phi of some rows, in the dtype of the image."""
+def map_into(out: np.ndarray, image: Image, rows: Any) -> None:
+    """out = phi of some rows, computed in the dtype of the image."""
     K = raw(image.features, rows)
     R = image.R.astype(K.dtype, copy=False)
-    if not R.size:
-        return K
     m, r = R.shape
-    out = np.empty((len(K), r), K.dtype)
+    if not R.size:
+        out[...] = K
     for s in range(0, r, _PANEL):
         e = min(s + _PANEL, r)
         filled = min(m, e + m - r)  # R[i, j] = 0 for i > j + m - r
         np.matmul(K[:, :filled], R[:filled, s:e], out=out[:, s:e])
-    return out

@@ -30,7 +30,7 @@ from pegasos.maps.image import (
     Image,
     dtype_of,
     gather,
-    mapped,
+    map_into,
     n_raw,
     raw,
     spread,
@@ -38,7 +38,7 @@ from pegasos.maps.image import (
     width,
 )
 
-_VALUES = 1 << 19  # raw features of a block: two megabytes of float32
+_VALUES = 1 << 18  # raw features of a block: one megabyte of float32
 _CHUNKS = 32  # partial sums of vectors
 _FEW = 4  # partial sums of matrices, which are large
 
@@ -57,7 +57,7 @@ def image_of(image: Image, rows: Any) -> np.ndarray:
     size = _block(image)
 
     def part(start: int, stop: int) -> None:
-        out[start:stop] = mapped(image, gathered(rows, slice(start, stop)))
+        map_into(out[start:stop], image, gathered(rows, slice(start, stop)))
 
     run_blocks(part, len(out), size)
     return out
@@ -211,7 +211,9 @@ def _gathered(rows: MappedRows, parts: list[list[Any]]) -> np.ndarray:
 @squares.register(MappedRows)
 def _(rows, h):
     def add(total, some, chosen):
-        _add(total, squares(DenseRows(frozen(mapped(rows.image, some)), rows.bias), h[chosen]))
+        Z = np.empty((len(chosen), n_columns(rows)), dtype_of(rows.image))
+        map_into(Z, rows.image, some)
+        _add(total, squares(DenseRows(frozen(Z), rows.bias), h[chosen]))
 
     return _sum(_each(rows, np.flatnonzero(h), add), np.zeros(n_columns(rows) + 1))
 
@@ -220,7 +222,7 @@ def _(rows, h):
 def _(rows, h, dtype, columns):
     def add(total, some, chosen):
         written = np.full((len(chosen), n_columns(rows) + 1), rows.bias, dtype)
-        written[:, :-1] = mapped(rows.image, some)
+        map_into(written[:, :-1], rows.image, some)
         written *= np.sqrt(h[chosen]).astype(dtype)[:, None]
         used = written if columns.size == written.shape[1] else written[:, columns]
         _add(total, (used.T @ used).astype(np.float64, copy=False))
