@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from conftest import make_rows, random_labels
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
 
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.losses import Hinge, Logistic, Perceptron, Pinball, SquaredHinge, kink
@@ -38,6 +40,17 @@ def test_they_save_most_epochs_where_descent_is_slow(intercept):
     assert plain.stop_reason == quick.stop_reason == "gap"
     assert quick.state.epoch < plain.state.epoch / 3
     assert quick.certificate.primal == pytest.approx(plain.certificate.primal, rel=2e-6)
+
+
+@pytest.mark.parametrize("memory", [0, 3])
+def test_a_free_intercept_may_move_its_centre_within_a_move(memory):
+    """Of few active rows a move takes several epochs, and each of them moves the centre."""
+    X, y = load_breast_cancer(return_X_y=True)
+    rows = make_rows("dense-float64", StandardScaler().fit_transform(X), 1.0)
+    problem = make_problem(rows, 2.0 * y - 1.0, np.ones(len(y)), Hinge(), free=True)
+    found = run(FreeIntercept(Dual(memory=memory)), problem, Stop(tol=1e-6, max_epochs=3000))
+    assert found.stop_reason == "gap"
+    assert memory == 0 or found.state.epoch < 700
 
 
 @pytest.mark.parametrize("loss", [Hinge(), Pinball(0.3)], ids=repr)

@@ -48,19 +48,27 @@ def shuffle(items: np.ndarray, n: int, rng: np.ndarray) -> None:
 
 
 @hot
-def arrange(stays: np.ndarray, size: int, rng: np.ndarray, out: np.ndarray) -> int:
-    """Write the indices i with stays[i] to out, in a random order; returns their number.
+def arrange(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tuple) -> int:
+    """Leave of rows[:n] those i with stays[i], and write them to out in a random order; returns
+    their number.
 
-    Blocks of `size` neighbours come in random order, and so do the indices of each block: what is
-    close in memory is visited within a short time. One block is any permutation.
+    With pace = (size, rng), blocks of `size` neighbours come in random order, and so do the rows of
+    each block: what is close in memory is visited within a short time. One block is any
+    permutation.
     """
-    n, count = stays.shape[0], 0
-    blocks = np.arange((n + size - 1) // size)
+    size, rng = pace
+    left = 0
+    for s in range(n):
+        i = rows[s]
+        rows[left] = i
+        left += stays[i]
+    blocks = np.arange((left + size - 1) // size)
     permute(blocks, blocks.shape[0], rng)
+    count = 0
     for b in blocks:
         first = count
-        for i in range(b * size, min(n, b * size + size)):
-            out[count] = i
-            count += stays[i]
+        for s in range(b * size, min(left, b * size + size)):
+            out[count] = rows[s]
+            count += 1
         permute(out[first:count], count - first, rng)
-    return count
+    return left

@@ -133,7 +133,7 @@ def _review(problem: Problem, state: AutoState, successor: str) -> AutoState:
 
 def _hand_over(problem: Problem, state: AutoState, name: str) -> AutoState:
     """The next solver, started from the dual point of the last one."""
-    spent = f"not done after {state.inner.epoch} epochs"
+    spent = f"not done after {state.epoch} epochs"
     why = "could go no further" if state.inner.exhausted else spent
     reason = f"{state.choice.reason}; {state.choice.name} {why}, {name} took over"
     solver = solver_named(name, problem)

@@ -44,14 +44,16 @@ _BLOCK = 32  # rows that follow each other in memory
 class DualState(NamedTuple):
     """alpha and w, the rows order[:active] of the epoch, the place in it, what it has summed.
 
-    `stays` marks the rows of the next epoch; `aside` is the loss of the others, as it was when they
-    left; `still` says that nothing has moved since the last exact evaluation; `visits` counts steps
-    on rows; `gain` is what the dual gained by steps since the last move was closed.
+    `listed` has the same rows as they lie in memory, `stays` marks those of the next epoch; `aside`
+    is the loss of the others, as it was when they left; `still` says that nothing has moved since
+    the last exact evaluation; `visits` counts steps on rows; `gain` is what the dual gained by
+    steps since the last move was closed.
     """
 
     alpha: np.ndarray
     w: np.ndarray
     order: np.ndarray
+    listed: np.ndarray
     stays: np.ndarray
     rng: np.ndarray
     active: int
@@ -104,6 +106,7 @@ class Dual:
             alpha=np.zeros(n) if alpha is None else alpha,
             w=w,
             order=np.arange(n),
+            listed=np.arange(n),
             stays=np.ones(n, dtype=np.bool_),
             rng=stream(seed),
             active=n,
@@ -128,7 +131,8 @@ class Dual:
         if state.cursor == 0:
             state = self._combine(problem, state)
             size = _BLOCK if n_entries(problem.rows) > _CACHED else len(state.order)
-            state = state._replace(active=arrange(state.stays, size, state.rng, state.order))
+            left = state.listed, state.active, state.stays, state.order
+            state = state._replace(active=arrange(*left, (size, state.rng)))
         state = _advance(problem, state)
         if state.cursor < state.active:
             return state
@@ -171,13 +175,15 @@ class Dual:
         state.w[:] = seen.w
         state = state._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
         state.stays[:] = True
+        state.listed[:] = np.arange(len(state.listed))
         aside = 0.0
         radius = min(state.radius, self.radius(seen.certificate.gap))
         if radius < np.inf:
             state = state._replace(radius=radius)
             aside = _part(problem, _place(problem, state), seen.margins)
         exhausted = state.exhausted and state.still
-        return state._replace(aside=aside, still=True, exhausted=exhausted)
+        active = len(state.listed)
+        return state._replace(active=active, aside=aside, still=True, exhausted=exhausted)
 
 
 def _advance(problem: Problem, state: DualState) -> DualState:

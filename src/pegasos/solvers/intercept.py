@@ -79,13 +79,20 @@ class FreeIntercept:
         imbalance = float(inner.alpha @ problem.y)
         balanced = abs(imbalance) <= 1e-15 * float(np.abs(inner.alpha).sum())
         inner = inner._replace(exhausted=inner.exhausted and balanced)
-        self._recenter(state.problem, inner, inner.w[-1])
+        inner = self._recentered(state.problem, inner, inner.w[-1])
         return InterceptState(state.problem, inner, inner.estimate + abs(imbalance))
 
-    def _recenter(self, inner_problem: Problem, inner: Any, b: float) -> None:
-        """Move the centre of the virtual weight to b; w = w0 + v moves with it."""
-        inner.w[-1] += b - inner_problem.center[-1]
+    def _recentered(self, inner_problem: Problem, inner: Any, b: float) -> Any:
+        """Move the centre of the virtual weight to b; w = w0 + v moves with it.
+
+        The move at hand is then worth less or more, by what it has done to v.
+        """
+        v, shift = inner.w[-1] - inner_problem.center[-1], b - inner_problem.center[-1]
+        inner.w[-1] += shift
         inner_problem.center[-1] = b
+        if inner.past is None:
+            return inner
+        return inner._replace(gain=inner.gain - shift * (v - inner.past.v[-1]))
 
     def candidate(self, problem: Problem, state: InterceptState) -> tuple[np.ndarray, None]:
         return self.solver.candidate(state.problem, state.inner)

@@ -76,8 +76,8 @@ def combined(problem: Problem, place: Place, moves: Moves, gain: float, visits: 
     along = U @ U[k]
     G[k], G[:, k] = along, along
     g -= along
-    g[k] = gain - 0.5 * along[k]
     g -= U[:, -1] * (w0[-1] - moves.b)  # a free intercept has moved the centre
+    g[k] = gain - 0.5 * along[k]
     theta = _solution(G, g)
     dw, target = theta @ U, np.empty_like(place.alpha)
     tilt = float(theta @ g) + _aim(problem, place, S, theta, dw, target)
