@@ -20,9 +20,7 @@ from pegasos.objective.nearest import places
 CLASSES: dict[str, Any] = {CellSVC.__name__: CellSVC}
 
 
-def to_cells(
-    estimator: CellSVC, parameters: dict[str, Any], common: dict[str, Any]
-) -> CellsRecord:
+def to_cells(estimator: CellSVC, parameters: dict[str, Any], common: dict[str, Any]) -> CellsRecord:
     """The record of a fitted CellSVC; a TypeError if its kernel is a function."""
     seeds = [cell.machine.random_state for cell in estimator.cells_ if cell.machine is not None]
     return CellsRecord(
@@ -48,7 +46,12 @@ def to_cells(
 def _to_cell(cell: Cell, classes: np.ndarray) -> CellRecord:
     machine = None
     if cell.machine is not None:
-        common = {"kind": "SVC", "classes": cell.classes, "names": None, "reading": {}}
+        common: dict[str, Any] = {
+            "kind": "SVC",
+            "classes": cell.classes,
+            "names": None,
+            "reading": {},
+        }
         machine = to_record(cell.machine, {}, common)
     present = np.searchsorted(classes, cell.classes).tolist()
     return CellRecord(

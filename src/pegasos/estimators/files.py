@@ -120,7 +120,7 @@ def _restore(estimator: Any, model: LinearModel) -> None:
     if model.center is not None:
         estimator.center = Center(*model.center)
     if model.map is not None:
-        map_files.restore(estimator, model)
+        map_files.restore(estimator, model.map, model.coef.shape[1])
     estimator.coef_, estimator.intercept_ = model.coef, model.intercept
     estimator.__dict__.update(attributes(model.fit, len(model.coef)))
     if model.stream is not None:

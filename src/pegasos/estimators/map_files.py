@@ -18,10 +18,10 @@ from pegasos.estimators.polynomial import PolynomialSVC
 from pegasos.maps.image import Image, KernelFeatures
 from pegasos.maps.nystrom import NystroemMap
 from pegasos.maps.polynomial import PolynomialMap
-from pegasos.model.linear import LinearModel, MapRecord
+from pegasos.model.linear import MapRecord
 from pegasos.model.vectors import check_points, rows_of, to_arrays
 from pegasos.objective.kernel_json import checked, from_json, to_json
-from pegasos.objective.kernel_points import Points, is_given, n_points
+from pegasos.objective.kernel_points import Points, is_given
 
 CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (FixedSizeSVC, PolynomialSVC)}
 _NUMBERS = ("sqnorms", "center", "trapezoid", "eigenvalues")
@@ -29,22 +29,20 @@ _NUMBERS = ("sqnorms", "center", "trapezoid", "eigenvalues")
 
 def to_map(estimator: Any) -> MapRecord:
     """The map of a fitted estimator; a TypeError if its kernel is a function."""
-    given = estimator.map_
-    own, arrays = {"gamma": float(given.gamma_).hex()} if isinstance(given, PolynomialMap) else {}, {}
-    if isinstance(estimator, FixedSizeSVC):
-        own, arrays = _of_nystroem(estimator)
-    parameters = given.get_params(deep=False)
+    parts = _of_nystroem if isinstance(estimator, FixedSizeSVC) else _of_polynomial
+    own, arrays = parts(estimator)
+    parameters = estimator.map_.get_params(deep=False)
     known = {name: plain(value) for name, value in parameters.items()}
     return MapRecord(int(estimator.n_features_in_), {"parameters": known, **own}, arrays)
 
 
-def restore(estimator: Any, model: LinearModel) -> None:
-    """Give an estimator its map, if prediction with it can never fail."""
+def restore(estimator: Any, record: MapRecord, width: int) -> None:
+    """Give an estimator the map behind so many weights, if prediction with it can never fail."""
     with facts_of_a_file("parameters"):
         par.threads_of(estimator.n_threads)  # which predictions need
     make = _nystroem if isinstance(estimator, FixedSizeSVC) else _polynomial
     with facts_of_a_file("map"):
-        make(estimator, model.map, model.coef.shape[1])
+        make(estimator, record, width)
 
 
 def _given(cls: Any, record: MapRecord) -> Any:
@@ -82,6 +80,9 @@ def _trapezoid(m: int, r: int) -> np.ndarray:
 def _nystroem(estimator: FixedSizeSVC, record: MapRecord, r: int) -> None:
     facts, arrays = record.facts, record.arrays
     made = _given(NystroemMap, record)
+    missing = [name for name in (*_NUMBERS, "indices") if name not in arrays]
+    if missing:
+        raise ValueError(f"array map_{missing[0]} is missing")
     for name in _NUMBERS:
         array = arrays[name]
         if array.dtype != np.float64 or array.ndim != 1 or not np.isfinite(array).all():
@@ -92,8 +93,10 @@ def _nystroem(estimator: FixedSizeSVC, record: MapRecord, r: int) -> None:
     kernel, m = checked(from_json(facts["kernel"])), n_rows(rows)
     prototypes = Points(rows, arrays["sqnorms"], arrays["center"])
     check_points(prototypes, m, record.n_features)
-    if is_given(kernel) or arrays["sqnorms"].size != m:
-        raise ValueError("kernel: precomputed, or prototypes without norms")
+    if is_given(kernel):
+        raise ValueError("kernel: a precomputed one has no prototypes")
+    if arrays["sqnorms"].size != m or arrays["indices"].dtype != np.int64:
+        raise ValueError(f"sqnorms, indices: not those of {m} prototypes")
     made._image = Image(KernelFeatures(kernel, prototypes), _whole(arrays["trapezoid"], m, r))
     made.kernel_, made.n_features_in_ = kernel, record.n_features
     made.eigenvalues_, made.component_indices_ = arrays["eigenvalues"], arrays["indices"]
@@ -112,11 +115,17 @@ def _whole(trapezoid: np.ndarray, m: int, r: int) -> np.ndarray:
     return R
 
 
+def _of_polynomial(estimator: PolynomialSVC) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    return {"gamma": float(estimator.map_.gamma_).hex()}, {}
+
+
 def _polynomial(estimator: PolynomialSVC, record: MapRecord, width: int) -> None:
     gamma = float.fromhex(record.facts["gamma"])
     if not math.isfinite(gamma):
         raise ValueError(f"gamma: must be finite, got {gamma}")
     made = _given(PolynomialMap, record).settle_for(record.n_features, gamma)
     if made._n_features_out != width:
-        raise ValueError(f"{made._n_features_out} columns, but weights of {width}")
+        raise ValueError(f"width: {made._n_features_out} columns for {width} weights")
+    if hasattr(estimator, "feature_names_in_"):
+        made.feature_names_in_ = estimator.feature_names_in_
     estimator.map_ = made

@@ -121,12 +121,13 @@ def _cell(facts: Any, n_classes: int) -> CellRecord:
     whole = isinstance(present, list) and all(type(k) is int for k in present)
     if not whole or not present or not _rises([-1, *present, n_classes]):
         raise ValueError(f"cells: classes {str(present)[:40]} are not rising numbers of classes")
-    numbers = facts.get("size"), facts.get("learnt")
-    if not all(type(n) is int and 0 <= n < 1 << 62 for n in numbers):
-        raise ValueError(f"cells: {str(numbers)[:60]} are no numbers of rows")
+    size: Any = facts.get("size")
+    learnt: Any = facts.get("learnt")
+    if not all(type(n) is int and 0 <= n < 1 << 62 for n in (size, learnt)):
+        raise ValueError(f"cells: {str((size, learnt))[:60]} are no numbers of rows")
     if type(C) is not float or not 0.0 < C < np.inf:
         raise ValueError(f"cells: C must be a positive float, got {str(C)[:40]!r}")
-    return CellRecord(present, *numbers, C, from_json(facts.get("kernel")), None)
+    return CellRecord(present, size, learnt, C, from_json(facts.get("kernel")), None)
 
 
 def _rises(numbers: list[int]) -> bool:
