@@ -26,7 +26,7 @@ CASES = {
     "pairs": (CellSVC(**CELLS), ISLANDS, WORDS),
     "choice": (CellSVC(select={"C": [1.0, 9.0]}, multi_class="ovr", **CELLS), X, THREE),
     "cells, CSR": (CellSVC(**CELLS), SPARSE, SIGNS),
-    "one class each": (CellSVC(n_cells=2, **CELLS), ISLANDS, THREE == 2),
+    "one class each": (CellSVC(cell_size=30, overlap=0.0, n_cells=2), ISLANDS, THREE == 2),
     "prototypes": (FixedSizeSVC(**FEW), X, WORDS),
     "prototypes, CSR": (FixedSizeSVC(prototypes="random", gamma=0.5, **FEW), SPARSE, SIGNS),
     "products": (PolynomialSVC(degree=3), X, WORDS),
@@ -84,6 +84,8 @@ def test_a_model_comes_back_as_it_was(tmp_path, case):
     assert found.get_params() == model.get_params() and kept(found) == kept(model)
     assert found.certificate_ == model.certificate_
     if isinstance(model, CellSVC):
+        alone = [cell.machine is None for cell in model.cells_]
+        assert any(alone) == (A is ISLANDS) and all(alone) == (case == "one class each")
         check_cells(model, found, A)
     else:
         check_map(model.map_, found.map_, A)
@@ -153,6 +155,7 @@ LIES = {
     "columns": ("cells, CSR", None, {"columns": lambda a: a + 4}, "columns: must rise"),
     "support": ("pairs", None, {"support": lambda a: a - 100}, "support: "),
     "centres": ("pairs", None, {"centres": lambda a: a[:, 1:].copy()}, "centres: "),
+    "words": ("pairs", of("classes", "values", value=["b", "a", "c"]), {}, "classes: must rise"),
     "nan": ("pairs", None, {"centres": lambda a: a * np.nan}, "centres: "),
     "middle": ("pairs", None, {"middle": lambda a: a[1:].copy()}, "middle: "),
     "no map": ("prototypes", of("map", value=None), {}, "map: expected dict"),

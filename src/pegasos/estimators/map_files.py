@@ -32,7 +32,7 @@ def to_map(estimator: Any) -> MapRecord:
     parts = _of_nystroem if isinstance(estimator, FixedSizeSVC) else _of_polynomial
     own, arrays = parts(estimator)
     parameters = estimator.map_.get_params(deep=False)
-    known = {name: plain(value) for name, value in parameters.items()}
+    known = {name: plain(value) for name, value in parameters.items() if name != "kernel"}
     return MapRecord(int(estimator.n_features_in_), {"parameters": known, **own}, arrays)
 
 
@@ -45,10 +45,10 @@ def restore(estimator: Any, record: MapRecord, width: int) -> None:
         make(estimator, record, width)
 
 
-def _given(cls: Any, record: MapRecord) -> Any:
-    """The map with the parameters of a file, not yet fitted."""
-    known = {name: record.facts["parameters"][name] for name in cls._get_param_names()}
-    made = cls(**{name: rebuilt(value) for name, value in known.items()})
+def _given(cls: Any, record: MapRecord, **own: Any) -> Any:
+    """The map with the parameters of a file and its own, not yet fitted."""
+    wanted = [name for name in cls._get_param_names() if name not in own]
+    made = cls(**{name: rebuilt(record.facts["parameters"][name]) for name in wanted}, **own)
     par.threads_of(made.n_threads)
     return made
 
@@ -79,7 +79,6 @@ def _trapezoid(m: int, r: int) -> np.ndarray:
 
 def _nystroem(estimator: FixedSizeSVC, record: MapRecord, r: int) -> None:
     facts, arrays = record.facts, record.arrays
-    made = _given(NystroemMap, record)
     missing = [name for name in (*_NUMBERS, "indices") if name not in arrays]
     if missing:
         raise ValueError(f"array map_{missing[0]} is missing")
@@ -97,6 +96,7 @@ def _nystroem(estimator: FixedSizeSVC, record: MapRecord, r: int) -> None:
         raise ValueError("kernel: a precomputed one has no prototypes")
     if arrays["sqnorms"].size != m or arrays["indices"].dtype != np.int64:
         raise ValueError(f"sqnorms, indices: not those of {m} prototypes")
+    made = _given(NystroemMap, record, kernel=kernel)
     made._image = Image(KernelFeatures(kernel, prototypes), _whole(arrays["trapezoid"], m, r))
     made.kernel_, made.n_features_in_ = kernel, record.n_features
     made.eigenvalues_, made.component_indices_ = arrays["eigenvalues"], arrays["indices"]

@@ -207,6 +207,8 @@ def check(record: CellsRecord) -> CellsRecord:
     """The same record, if prediction with it can never fail; else a ValueError that says why."""
     d, centres, middle = record.n_features, record.centres, record.middle
     check_classes(record.classes)
+    if np.any(record.classes[1:] < record.classes[:-1]):
+        raise ValueError("classes: must rise, as the cells count them")
     check_names(record.names, d)
     if centres.dtype not in (np.float32, np.float64) or not record.cells:
         raise ValueError(f"centres: {len(record.cells)} of {centres.dtype} will not do")
