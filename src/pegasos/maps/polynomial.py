@@ -30,7 +30,7 @@ from pegasos.core.rows import n_rows
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import as_rows
 from pegasos.maps.base import FeatureMap
-from pegasos.objective.kernels import gamma_of
+from pegasos.objective.kernels import check_number, gamma_of
 
 WIDE = 10_000  # columns: an array that is mapped to more of them becomes a CSR matrix
 _ROWS = 1024  # to write at a time
@@ -113,6 +113,7 @@ class PolynomialMap(FeatureMap):
 
     def settle(self, X: Any, weight: np.ndarray | None = None) -> PolynomialMap:
         """`fit` to rows that are checked; with weights of them, in the variance."""
+        check_number("gamma", self.gamma)
         self.settle_for(X.shape[1], gamma_of(self.gamma, X, weight))
         n, total, width = self.n_features_in_, self.n_columns_, self._n_features_out
         if width < total:
