@@ -1,6 +1,7 @@
 """A model on a data file, block by block: labels and scores in bounded memory.
 
-Nothing of scikit-learn is needed here, which saves its start-up time.
+Linear models and single kernel machines need nothing of scikit-learn, which saves its start-up
+time.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from pegasos.cli.console import note
 from pegasos.cli.data import Reading
 from pegasos.core.threads import available, use_threads
 from pegasos.data import container, store
-from pegasos.data.check import as_rows
+from pegasos.data.check import as_matrix, as_rows
 from pegasos.data.errors import DataError
 from pegasos.data.files import dialect_of
 from pegasos.data.formats import is_table
 from pegasos.data.stream import Text, name_of
 from pegasos.data.svmlight import Piece, read_pieces, rows_of
+from pegasos.model.cells_record import CellsRecord
 from pegasos.model.file import Model
 from pegasos.model.kernel import scores_of as kernel_scores
 from pegasos.model.kernel import votes
 from pegasos.model.kernel_record import KernelRecord, machine
-from pegasos.model.linear import chosen, scores_of, weight_vectors
+from pegasos.model.linear import MAPPED, chosen, scores_of, weight_vectors
 from pegasos.objective.kernel_points import is_given
 
 
@@ -37,7 +39,10 @@ class Scored(NamedTuple):
 
 
 def scorer(model: Model, threads: int | None) -> Callable[[Any], np.ndarray]:
-    """What gives rows with a virtual column of ones their scores, a column per problem."""
+    """What gives rows with a virtual column of ones their scores, a column per problem (of cells
+    and mapped rows: as the decision function of the estimator)."""
+    if isinstance(model, CellsRecord) or model.kind in MAPPED:
+        return _decisions(model, threads)
     if not isinstance(model, KernelRecord):
         weights = weight_vectors(model.coef, model.intercept)
         return lambda rows: scores_of(weights, rows)
@@ -48,6 +53,19 @@ def scorer(model: Model, threads: int | None) -> Callable[[Any], np.ndarray]:
     def score(rows: Any) -> np.ndarray:
         with use_threads(threads or available()):
             return kernel_scores(ready, rows._replace(bias=0.0))
+
+    return score
+
+
+def _decisions(model: Model, threads: int | None) -> Callable[[Any], np.ndarray]:
+    from pegasos.estimators.files import from_model
+
+    estimator = from_model(model._replace(names=None))
+    estimator.n_threads = threads
+
+    def score(rows: Any) -> np.ndarray:
+        found = estimator.decision_function(as_matrix(rows))
+        return found.reshape(len(found), -1)
 
     return score
 

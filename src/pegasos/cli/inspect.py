@@ -33,10 +33,7 @@ def inspect(
 
 
 def _facts(model: Any, top: int) -> dict[str, Any]:
-    from pegasos.model.kernel_record import KernelRecord
-
     proofs = [[float.fromhex(value) for value in pair] for pair in model.fit.get("certificate", [])]
-    own = _of_kernel(model) if isinstance(model, KernelRecord) else _of_weights(model, top)
     return {
         "kind": model.kind,
         "classes": model.classes.tolist(),
@@ -46,15 +43,25 @@ def _facts(model: Any, top: int) -> dict[str, Any]:
         "bound": [dual for _, dual in proofs],
         "stop": model.fit.get("stop_reason", []),
         "solver": model.fit.get("solver", []),
-        "intercept": model.intercept.tolist(),
-        **own,
+        **_own(model, top),
     }
+
+
+def _own(model: Any, top: int) -> dict[str, Any]:
+    from pegasos.model.cells_record import CellsRecord
+    from pegasos.model.kernel_record import KernelRecord
+
+    if isinstance(model, CellsRecord):
+        return _of_cells(model)
+    return _of_kernel(model) if isinstance(model, KernelRecord) else _of_weights(model, top)
 
 
 def _of_weights(model: Any, top: int) -> dict[str, Any]:
     import numpy as np
 
     return {
+        "intercept": model.intercept.tolist(),
+        "columns": None if model.map is None else model.coef.shape[1],
         "nonzero": int(np.count_nonzero(model.coef)),
         "stream": None if model.stream is None else model.stream["tally"].tolist(),
         "weights": [_largest(model, k, top) for k in range(len(model.coef))],
@@ -63,6 +70,7 @@ def _of_weights(model: Any, top: int) -> dict[str, Any]:
 
 def _of_kernel(model: Any) -> dict[str, Any]:
     return {
+        "intercept": model.intercept.tolist(),
         "kernel": repr(model.kernel),
         "is_kernel": model.fit.get("is_kernel", True) is True,
         "support_vectors": model.coef.shape[1],
@@ -71,12 +79,28 @@ def _of_kernel(model: Any) -> dict[str, Any]:
     }
 
 
+def _of_cells(model: Any) -> dict[str, Any]:
+    of_class = [0] * len(model.classes)
+    for cell in model.cells:
+        counts = [] if cell.machine is None else cell.machine.counts.tolist()
+        for k, count in zip(cell.present, counts, strict=False):
+            of_class[k] += count
+    return {
+        "kernel": repr(model.kernel),
+        "is_kernel": model.fit.get("is_kernel") is True,
+        "support_vectors": sum(of_class),
+        "of_class": of_class,
+        "cells": len(model.cells),
+        "rows": [cell.size for cell in model.cells],
+    }
+
+
 def _largest(model: Any, k: int, top: int) -> list[list[Any]]:
     import numpy as np
 
     first = 0 if model.reading.get("zero_based") else 1
     order = np.argsort(-np.abs(model.coef[k]), kind="stable")[:top]
-    names = model.names
+    names = model.names if model.map is None else None  # weights are of columns of the map
     return [[names[j] if names else j + first, float(model.coef[k, j])] for j in order.tolist()]
 
 
@@ -89,6 +113,8 @@ def _report(path: str, facts: dict[str, Any]) -> None:
     if "kernel" in facts:
         _report_kernel(facts)
         return
+    if facts["columns"] is not None:
+        say(f"mapped to {facts['columns']:,} columns, which the weights are of")
     if facts["stream"] is not None:
         rows, errors = facts["stream"]
         share = f"{100 * errors / max(1, rows):.2f} % of them mistaken before they were learnt"
@@ -107,6 +133,9 @@ def _report_kernel(facts: dict[str, Any]) -> None:
     shares = zip(facts["classes"], facts["of_class"], strict=False)
     listed = ", ".join(f"{count:,} of class {name}" for name, count in list(shares)[:8])
     say(f"kernel {facts['kernel']}")
+    if "cells" in facts:
+        least, most = min(facts["rows"]), max(facts["rows"])
+        say(f"{facts['cells']:,} cells of {least:,} to {most:,} rows; below, the sums over all")
     say(f"{facts['support_vectors']:,} support vectors{': ' if listed else ''}{listed}")
     problems = len(facts["objective"])
     if not problems:

@@ -17,7 +17,7 @@ def gathered(rows: Any, index: np.ndarray) -> Any:
 
 
 @generic
-def stacked(rows: Any, others: Any) -> Any:
+def stacked(rows: Any, *others: Any) -> Any:
     """The rows and below them others of the same kind, copied."""
 
 
@@ -83,15 +83,18 @@ def _gather(rows, index, starts, values, columns):
 
 
 @stacked.register(DenseRows)
-def _(rows, others):
-    return DenseRows(np.concatenate([rows.values, others.values]), rows.bias)
+def _(rows, *others):
+    return DenseRows(np.concatenate([part.values for part in (rows, *others)]), rows.bias)
 
 
 @stacked.register(CsrRows)
-def _(rows, others):
-    values = np.concatenate([rows.values, others.values])
-    columns = np.concatenate([rows.columns, others.columns])
-    starts = np.concatenate([rows.starts, rows.starts[-1] + others.starts[1:]])
+def _(rows, *others):
+    parts = rows, *others
+    values = np.concatenate([part.values for part in parts])
+    columns = np.concatenate([part.columns for part in parts])
+    sizes = np.concatenate([np.diff(part.starts) for part in parts])
+    starts = np.zeros(len(sizes) + 1, dtype=np.uint64)
+    np.cumsum(sizes, out=starts[1:])
     return CsrRows(values, columns, starts, rows.width, rows.bias)
 
 

@@ -37,6 +37,15 @@ def as_rows(X: Any, bias: float = 0.0, sort: bool = True) -> DenseRows | CsrRows
     return CsrRows(values, columns, starts, int(X.shape[1]), float(bias))
 
 
+def as_matrix(rows: DenseRows | CsrRows) -> Any:
+    """The array or CSR matrix that rows stand for."""
+    if isinstance(rows, DenseRows):
+        return rows.values
+    signed = np.int32 if rows.columns.itemsize == 4 else np.int64
+    parts = (rows.values, rows.columns.view(signed), rows.starts.astype(signed))
+    return sp.csr_matrix(parts, shape=(len(rows.starts) - 1, rows.width))
+
+
 def canonical(X: Any) -> Any:
     """A CSR matrix with sorted, unique columns; a copy if need be; an error if it is corrupt."""
     _check_starts(X)

@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 
 from pegasos.data.errors import DataError
-from pegasos.estimators import kernel_files, streams
+from pegasos.estimators import cell_files, kernel_files, map_files, streams
 from pegasos.estimators.linear import LinearSVC, LogisticRegression
 from pegasos.estimators.model_facts import attributes, facts, plain, rebuilt
 from pegasos.estimators.online import PegasosClassifier
 from pegasos.estimators.transfer import Center
 from pegasos.model import file
+from pegasos.model.cells_record import CellsRecord
 from pegasos.model.kernel_record import KernelRecord
 from pegasos.model.linear import LinearModel
 
 _LINEAR: dict[str, Any] = {
     cls.__name__: cls for cls in (LinearSVC, LogisticRegression, PegasosClassifier)
 }
-_CLASSES = _LINEAR | kernel_files.CLASSES
+_CLASSES = _LINEAR | map_files.CLASSES | kernel_files.CLASSES | cell_files.CLASSES
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -28,12 +29,12 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
     The file holds data only (no code) and is put in place whole or not at all. Kept are the
     weights (or kernel, support vectors and their coefficients), classes, feature names, parameters,
-    the centre and the certificate, and the state of `partial_fit`, which goes on from it bit for
-    bit; dual variables of linear models and history are not.
+    the centre and the certificate, the fitted map or the cells, and the state of `partial_fit`,
+    which goes on from it bit for bit; dual variables of linear models and history are not.
 
     Parameters
     ----------
-    model : fitted LinearSVC, LogisticRegression, PegasosClassifier, SVC or KernelPegasosClassifier
+    model : fitted classifier of pegasos
     path : path
     """
     file.save(path, to_model(model))
@@ -83,6 +84,8 @@ def to_model(estimator: Any, reading: dict[str, Any] | None = None) -> file.Mode
     }
     if kind in kernel_files.CLASSES:
         return kernel_files.to_record(estimator, parameters, common)
+    if kind in cell_files.CLASSES:
+        return cell_files.to_cells(estimator, parameters, common)
     stream = getattr(estimator, "_stream", None)
     return LinearModel(
         coef=np.asarray(estimator.coef_, dtype=np.float64),
@@ -91,6 +94,7 @@ def to_model(estimator: Any, reading: dict[str, Any] | None = None) -> file.Mode
         fit=facts(estimator),
         center=None if center is None else _center(center, estimator),
         stream=None if stream is None else streams.to_arrays(stream),
+        map=map_files.to_map(estimator) if kind in map_files.CLASSES else None,
         **common,
     )
 
@@ -105,6 +109,8 @@ def from_model(model: file.Model) -> Any:
         estimator.feature_names_in_ = np.array(model.names, dtype=object)
     if isinstance(model, KernelRecord):
         kernel_files.restore(estimator, model)
+    elif isinstance(model, CellsRecord):
+        cell_files.restore(estimator, model)
     else:
         _restore(estimator, model)
     return estimator
@@ -113,6 +119,8 @@ def from_model(model: file.Model) -> Any:
 def _restore(estimator: Any, model: LinearModel) -> None:
     if model.center is not None:
         estimator.center = Center(*model.center)
+    if model.map is not None:
+        map_files.restore(estimator, model.map, model.coef.shape[1])
     estimator.coef_, estimator.intercept_ = model.coef, model.intercept
     estimator.__dict__.update(attributes(model.fit, len(model.coef)))
     if model.stream is not None:

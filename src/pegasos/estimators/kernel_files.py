@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from pegasos.core.rows import CsrRows
-from pegasos.data.check import as_rows
+from pegasos.data.check import as_matrix, as_rows
 from pegasos.estimators import kernel_streams
 from pegasos.estimators import parameters as par
 from pegasos.estimators.kernel import SVC
@@ -33,7 +31,7 @@ _NO_ROWS = np.zeros(0, np.int64)
 def to_record(estimator: Any, parameters: dict[str, Any], common: dict[str, Any]) -> KernelRecord:
     """The record of a fitted kernel machine; a TypeError if its kernel is a function."""
     to_json(estimator.kernel_)
-    own = _of_svc(estimator) if isinstance(estimator, SVC) else _of_pegasos(estimator)
+    own = of_svc(estimator) if isinstance(estimator, SVC) else _of_pegasos(estimator)
     return KernelRecord(
         kernel=estimator.kernel_,
         n_features=int(estimator.n_features_in_),
@@ -48,12 +46,15 @@ def restore(estimator: Any, record: KernelRecord) -> None:
     with facts_of_a_file("parameters"):
         par.threads_of(estimator.n_threads)  # which predictions need
     if isinstance(estimator, SVC):
-        _restore_svc(estimator, record)
+        restore_svc(estimator, record)
+        if np.any(record.support >= estimator.shape_fit_[0]):
+            raise ValueError(f"fit: {estimator.shape_fit_[0]} rows do not hold the support vectors")
     else:
         _restore_pegasos(estimator, record)
 
 
-def _of_svc(estimator: SVC) -> dict[str, Any]:
+def of_svc(estimator: SVC) -> dict[str, Any]:
+    """What a record says of an SVC alone."""
     vectors = None if is_given(estimator.kernel_) else as_rows(estimator.support_vectors_)
     fit = facts(estimator) | {
         "fit_status": estimator.fit_status_,
@@ -73,7 +74,7 @@ def _of_svc(estimator: SVC) -> dict[str, Any]:
     }
 
 
-def _restore_svc(estimator: Any, record: KernelRecord) -> None:
+def restore_svc(estimator: Any, record: KernelRecord) -> None:
     estimator.kernel_ = record.kernel
     estimator.dual_coef_, estimator.intercept_ = record.coef, record.intercept
     estimator.n_support_ = record.counts.astype(np.int32)
@@ -83,21 +84,11 @@ def _restore_svc(estimator: Any, record: KernelRecord) -> None:
         estimator.fit_status_ = int(record.fit["fit_status"])
         estimator._is_kernel = record.fit["is_kernel"] is True
         estimator.class_weight_ = np.array([float(w) for w in record.fit["class_weight"]])
-    if np.any(record.support >= min(rows, 1 << 31)) or columns != record.n_features:
+    if np.any(record.support >= 1 << 31) or columns != record.n_features:
         raise ValueError(f"fit: a shape of {rows} x {columns} does not fit the support vectors")
     estimator.support_ = record.support.astype(np.int32)
-    estimator.support_vectors_ = _matrix(record.rows)
+    estimator.support_vectors_ = np.empty((0, 0)) if record.rows is None else as_matrix(record.rows)
     estimator.__dict__.update(attributes(record.fit, len(record.intercept)))
-
-
-def _matrix(rows: Any) -> Any:
-    if rows is None:
-        return np.empty((0, 0))
-    if not isinstance(rows, CsrRows):
-        return rows.values
-    signed = np.int32 if rows.columns.itemsize == 4 else np.int64
-    parts = (rows.values, rows.columns.view(signed), rows.starts.astype(signed))
-    return sp.csr_matrix(parts, shape=(len(rows.starts) - 1, rows.width))
 
 
 def _of_pegasos(estimator: Any) -> dict[str, Any]:

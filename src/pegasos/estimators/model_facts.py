@@ -80,6 +80,8 @@ def plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, dict):
         return {"items": [[plain(k), plain(v)] for k, v in value.items()]}
+    if isinstance(value, list | tuple | np.ndarray) and not hasattr(value, "_fields"):
+        return [plain(part) for part in value]
     if isinstance(value, OUR_LOSSES):
         return {"loss": type(value).__name__, "fields": list(value)}
     if is_kernel(value):

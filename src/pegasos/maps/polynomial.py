@@ -30,7 +30,7 @@ from pegasos.core.rows import n_rows
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import as_rows
 from pegasos.maps.base import FeatureMap
-from pegasos.objective.kernels import gamma_of
+from pegasos.objective.kernels import check_number, gamma_of
 
 WIDE = 10_000  # columns: an array that is mapped to more of them becomes a CSR matrix
 _ROWS = 1024  # to write at a time
@@ -113,6 +113,20 @@ class PolynomialMap(FeatureMap):
 
     def settle(self, X: Any, weight: np.ndarray | None = None) -> PolynomialMap:
         """`fit` to rows that are checked; with weights of them, in the variance."""
+        check_number("gamma", self.gamma)
+        self.settle_for(X.shape[1], gamma_of(self.gamma, X, weight))
+        n, total, width = self.n_features_in_, self.n_columns_, self._n_features_out
+        if width < total:
+            warnings.warn(
+                f"degree {self.degree} of {n} features makes {total} columns, more than "
+                f"width={width}: they are hashed to {width}, where some fall together; a larger "
+                "width is more exact",
+                stacklevel=3,
+            )
+        return self
+
+    def settle_for(self, n_features: int, gamma: float) -> PolynomialMap:
+        """The map of so many features with this gamma, whatever the rows."""
         par.one_of("coefficients", self.coefficients, ("kernel", "plain"))
         plain = self.coefficients == "plain"
         coef0 = par.positive("coef0", self.coef0, zero=True)
@@ -120,9 +134,8 @@ class PolynomialMap(FeatureMap):
             raise ValueError(f"degree must be 2 or 3, got {self.degree!r}; SVC has higher ones")
         strict, least = int(bool(self.interaction_only)), 0 if plain or coef0 else self.degree
         self._shape = int(self.degree), least, strict
-        self.gamma_ = gamma_of(self.gamma, X, weight)
-        self.n_features_in_ = X.shape[1]
-        self.n_columns_ = n_monomials(X.shape[1], *self._shape)
+        self.gamma_, self.n_features_in_ = gamma, n_features
+        self.n_columns_ = n_monomials(n_features, *self._shape)
         self._n_features_out = self._width()
         hashed = self._n_features_out if self._n_features_out < self.n_columns_ else 0
         coefs = [1.0] * len(_PATTERNS) if plain else _roots(int(self.degree), self.gamma_, coef0)
@@ -130,7 +143,7 @@ class PolynomialMap(FeatureMap):
             c * _counts(exponents, *self._shape)
             for c, exponents in zip(coefs, _PATTERNS, strict=True)
         ]
-        self._monomials = monomials(X.shape[1], self._shape, coefs, hashed)
+        self._monomials = monomials(n_features, self._shape, coefs, hashed)
         return self
 
     def _width(self) -> int:
@@ -145,11 +158,6 @@ class PolynomialMap(FeatureMap):
             return total
         if 6 * total >= 2**63:
             raise ValueError(f"{n} features are too many for degree {self.degree}: use degree=2")
-        warnings.warn(
-            f"degree {self.degree} of {n} features makes {total} columns, more than width={width}: "
-            f"they are hashed to {width}, where some fall together; a larger width is more exact",
-            stacklevel=4,
-        )
         return width
 
     def rows(self, X: Any, bias: float = 0.0) -> PolynomialRows:

@@ -15,19 +15,29 @@ import numpy as np
 from pegasos.data import container
 from pegasos.data.atomic import writing
 from pegasos.data.errors import DataError
-from pegasos.model import kernel_record
+from pegasos.model import cells_record, kernel_record
+from pegasos.model.cells_record import CELL_KINDS, CellsRecord
 from pegasos.model.kernel_record import KERNEL_KINDS, KernelRecord
-from pegasos.model.linear import CLASS_TYPES, KINDS, LinearModel, check
+from pegasos.model.linear import (
+    CLASS_TYPES,
+    KINDS,
+    MAPPED,
+    LinearModel,
+    MapRecord,
+    check,
+    n_features_of,
+)
 
 FORMAT, VERSION = "pegasos-model", 1
 _REQUIRED = ["classes", "kind"]
-_REQUIRED_OF_KERNELS = ["classes", "kernel", "kind", "n_features"]
-_KNOWN = {*_REQUIRED_OF_KERNELS, "names", "parameters", "fit", "reading"}
+_OF_SOME = ("cells", "kernel", "map", "n_features")  # required wherever they are
+_KNOWN = {*_REQUIRED, *_OF_SOME, "names", "parameters", "fit", "reading"}
 _MAX_TEXT = 1 << 26  # characters of an array of class names: their number times the longest
 _STREAM = "stream_"  # begins the names of the arrays of a stream's state
+_MAP = "map_"  # and of a map
 _PYTHON = {"int": int, "float": float, "str": str, "bool": bool}
 
-Model = LinearModel | KernelRecord
+Model = LinearModel | KernelRecord | CellsRecord
 
 
 def save(path: str | os.PathLike[str], model: Model) -> None:
@@ -35,16 +45,13 @@ def save(path: str | os.PathLike[str], model: Model) -> None:
     code = CLASS_TYPES.get(model.classes.dtype.kind)
     if code is None:
         raise ValueError(f"classes of type {model.classes.dtype} cannot be saved")
-    if isinstance(model, KernelRecord):
-        own, arrays = kernel_record.to_parts(kernel_record.check(model))
-    else:
-        own, arrays = {}, _arrays(check(model))
+    own, arrays = _parts(model)
     for name, array in (model.stream or {}).items():
         arrays[_STREAM + name] = array
     description: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
-        "required": _REQUIRED_OF_KERNELS if own else _REQUIRED,
+        "required": sorted([*_REQUIRED, *own]),
         "kind": model.kind,
         "classes": {"type": code, "values": model.classes.tolist()},
         "names": model.names,
@@ -58,17 +65,26 @@ def save(path: str | os.PathLike[str], model: Model) -> None:
         container.write(file, description, arrays)
 
 
-def _arrays(model: LinearModel) -> dict[str, np.ndarray]:
+def _parts(model: Model) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What the file says of this kind of model alone, and the arrays."""
+    if isinstance(model, KernelRecord):
+        return kernel_record.to_parts(kernel_record.check(model))
+    if isinstance(model, CellsRecord):
+        return cells_record.to_parts(cells_record.check(model))
+    check(model)
     arrays = {"coef": model.coef, "intercept": model.intercept}
     if model.center is not None:
         arrays |= {"center_coef": model.center[0], "center_intercept": model.center[1]}
-    return arrays
+    if model.map is None:
+        return {}, arrays
+    arrays |= {_MAP + name: array for name, array in model.map.arrays.items()}
+    return {"map": model.map.facts, "n_features": model.map.n_features}, arrays
 
 
 def load_linear(path: str | os.PathLike[str], purpose: str) -> LinearModel:
     """Read the file of a linear model, which alone will do for the purpose."""
     model = load(path)
-    if isinstance(model, KernelRecord):
+    if not isinstance(model, LinearModel) or model.map is not None:
         raise DataError(f"{os.fspath(path)}: a {model.kind}; {purpose} needs a linear model")
     return model
 
@@ -111,10 +127,19 @@ def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     }
     if common["kind"] in KERNEL_KINDS:
         return kernel_record.from_parts(common, description, arrays, _stream(arrays))
+    if common["kind"] in CELL_KINDS:
+        return cells_record.from_parts(common, description, arrays)
     if common["kind"] not in KINDS:
-        known = ", ".join(KINDS + KERNEL_KINDS)
+        known = ", ".join(KINDS + KERNEL_KINDS + CELL_KINDS)
         raise ValueError(f"kind: {common['kind'][:40]!r} is not one of {known}")
+    common["map"] = _map(description, arrays) if common["kind"] in MAPPED else None
     return _linear(common, arrays)
+
+
+def _map(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> MapRecord:
+    return MapRecord(
+        n_features_of(description), _typed(description, "map", dict), _named(_MAP, arrays)
+    )
 
 
 def _linear(common: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearModel:
@@ -130,8 +155,13 @@ def _linear(common: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearMode
 
 
 def _stream(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
-    found = {name: array for name, array in arrays.items() if name.startswith(_STREAM)}
-    return {name.removeprefix(_STREAM): array for name, array in found.items()} or None
+    return _named(_STREAM, arrays) or None
+
+
+def _named(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names begin with the prefix, without it."""
+    found = {name: array for name, array in arrays.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): array for name, array in found.items()}
 
 
 def _typed(description: dict[str, Any], key: str, kind: type) -> Any:

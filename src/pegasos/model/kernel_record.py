@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_rows
+from pegasos.core.rows import DenseRows
 from pegasos.model import kernel_stream
 from pegasos.model.kernel import KernelModel
-from pegasos.model.linear import check_classes, check_names
+from pegasos.model.linear import check_classes, check_names, n_features_of
+from pegasos.model.vectors import check_points, rows_of, to_arrays
 from pegasos.objective.kernel_json import checked, from_json, to_json
 from pegasos.objective.kernel_points import Points, given_columns, is_given, points
 from pegasos.objective.kernels import Gaussian, Precomputed, leaves
 
 KERNEL_KINDS = ("SVC", "KernelPegasosClassifier")
-_MOST_FEATURES = 2**31 - 1
 _ARRAYS = ("coef", "intercept", "counts", "support", "sqnorms", "center")
 _TYPES = dict.fromkeys(_ARRAYS, np.float64) | {"counts": np.int64, "support": np.int64}
 
@@ -68,10 +68,8 @@ def machine(record: KernelRecord) -> KernelModel:
 def to_parts(record: KernelRecord) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What a file says of it beside what it says of every model, and the arrays."""
     arrays = {name: getattr(record, name) for name in _ARRAYS}
-    if isinstance(record.rows, DenseRows):
-        arrays["vectors"] = record.rows.values
-    elif isinstance(record.rows, CsrRows):
-        arrays |= {name: getattr(record.rows, name) for name in ("values", "columns", "starts")}
+    if record.rows is not None:
+        arrays |= to_arrays(record.rows)
     return {"kernel": to_json(record.kernel), "n_features": record.n_features}, arrays
 
 
@@ -85,29 +83,17 @@ def from_parts(
     missing = [name for name in _ARRAYS if name not in arrays]
     if missing:
         raise ValueError(f"array {missing[0]} is missing")
-    d = description.get("n_features")
-    if type(d) is not int or not 1 <= d <= _MOST_FEATURES:
-        raise ValueError(f"n_features: expected 1 to {_MOST_FEATURES}, got {str(d)[:40]!r}")
+    d = n_features_of(description)
     own: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
     record = KernelRecord(
         kernel=from_json(description.get("kernel")),
-        rows=_rows(arrays, d),
+        rows=rows_of(arrays, d),
         stream=stream,
         n_features=d,
         **own,
         **common,
     )
     return check(record)
-
-
-def _rows(arrays: dict[str, np.ndarray], d: int) -> Any:
-    if "vectors" in arrays:
-        if arrays["vectors"].ndim != 2:
-            raise ValueError("vectors: not a matrix")
-        return DenseRows(arrays["vectors"], 0.0)
-    if {"values", "columns", "starts"} <= set(arrays):
-        return CsrRows(arrays["values"], arrays["columns"], arrays["starts"], d, 0.0)
-    return None
 
 
 def check(record: KernelRecord) -> KernelRecord:
@@ -127,7 +113,8 @@ def check(record: KernelRecord) -> KernelRecord:
     _check_coef(record)
     _check_support(record)
     if record.rows is not None:
-        _check_rows(record)
+        held = Points(record.rows, record.sqnorms, record.center)
+        check_points(held, record.coef.shape[1], record.n_features)
     if record.stream is not None:
         _check_stream(record)
     return record
@@ -167,23 +154,6 @@ def _check_support(record: KernelRecord) -> None:
         raise ValueError(f"counts: they do not add up to {m} support vectors")
 
 
-def _check_rows(record: KernelRecord) -> None:
-    rows, m, d = record.rows, record.coef.shape[1], record.n_features
-    if rows.values.dtype not in (np.float32, np.float64):
-        raise ValueError(f"vectors: {rows.values.dtype} is not float32 or float64")
-    if isinstance(rows, CsrRows):
-        _check_csr(rows)
-    if n_rows(rows) != m or n_columns(rows) != d:
-        raise ValueError(f"vectors: not {m} of {d} features")
-    if not np.isfinite(rows.values).all():
-        raise ValueError("vectors: hold numbers that are not finite")
-    moved = record.center.size
-    if moved not in (0, d) or (moved and isinstance(rows, CsrRows)):
-        raise ValueError("center: does not fit the support vectors")
-    if record.sqnorms.size not in ((m,) if moved else (0, m)) or np.any(record.sqnorms < 0.0):
-        raise ValueError("sqnorms: do not fit the support vectors")
-
-
 def _check_stream(record: KernelRecord) -> None:
     if record.kind == "SVC" or record.rows is None:
         raise ValueError(f"stream: a {record.kind} does not learn {record.kernel!r} from streams")
@@ -192,16 +162,3 @@ def _check_stream(record: KernelRecord) -> None:
     merges = record.stream is not None and record.stream["sizes"].size
     if merges and not (isinstance(record.kernel, Gaussian) and isinstance(record.rows, DenseRows)):
         raise ValueError("stream: only vectors of a Gaussian kernel are merged")
-
-
-def _check_csr(rows: CsrRows) -> None:
-    values, columns, starts = rows.values, rows.columns, rows.starts
-    good = values.ndim == columns.ndim == starts.ndim == 1 and starts.dtype == np.uint64
-    if not good or columns.dtype not in (np.uint32, np.uint64) or len(columns) != len(values):
-        raise ValueError("columns: not those of sparse rows")
-    rises = starts.size and starts[0] == 0 and starts[-1] == len(values)
-    if not rises or np.any(starts[1:] < starts[:-1]):
-        raise ValueError("starts: must rise from 0 to the number of entries")
-    falls = np.flatnonzero(columns[1:] <= columns[:-1]) + 1
-    if np.any(columns >= rows.width) or not np.isin(falls, starts.astype(np.int64)).all():
-        raise ValueError(f"columns: must rise in each row, below {rows.width}")

@@ -9,8 +9,19 @@ import numpy as np
 from pegasos.core.matrix import all_products, products
 from pegasos.model import stream as streams
 
-KINDS = ("LinearSVC", "LogisticRegression", "PegasosClassifier")
+MAPPED = ("FixedSizeSVC", "PolynomialSVC")  # linear in what a map makes of the rows
+KINDS = ("LinearSVC", "LogisticRegression", "PegasosClassifier", *MAPPED)
+_MOST_FEATURES = 2**31 - 1
 CLASS_TYPES = {"i": "int", "u": "int", "f": "float", "b": "bool", "U": "str"}
+
+
+class MapRecord(NamedTuple):
+    """A map as a file keeps it: features that go in, JSON and arrays. Whoever makes the map of it
+    checks it (`estimators.map_files`)."""
+
+    n_features: int
+    facts: dict[str, Any]
+    arrays: dict[str, np.ndarray]
 
 
 class LinearModel(NamedTuple):
@@ -18,7 +29,7 @@ class LinearModel(NamedTuple):
 
     `fit` holds facts about the fit (certificates, stop reasons, solvers, epochs), `parameters`
     those of the estimator, `reading` how its data file was read; `stream` is what a learner from
-    a stream needs to go on (see `model.stream`).
+    a stream needs to go on (see `model.stream`); `map` what rows go through first.
     """
 
     kind: str
@@ -31,10 +42,11 @@ class LinearModel(NamedTuple):
     reading: dict[str, Any]
     center: tuple[np.ndarray, np.ndarray] | None = None
     stream: dict[str, np.ndarray] | None = None
+    map: MapRecord | None = None
 
     @property
     def n_features(self) -> int:
-        return self.coef.shape[1]
+        return self.coef.shape[1] if self.map is None else self.map.n_features
 
 
 def weight_vectors(coef: np.ndarray, intercept: np.ndarray) -> list[np.ndarray]:
@@ -67,6 +79,8 @@ def check(model: LinearModel) -> LinearModel:
     K = 1 if len(model.classes) == 2 else len(model.classes)
     if model.kind not in KINDS:
         raise ValueError(f"kind: {str(model.kind)[:40]!r} is not one of {', '.join(KINDS)}")
+    if (model.map is not None) != (model.kind in MAPPED):
+        raise ValueError(f"map: missing, or there though a {model.kind} has none")
     check_classes(model.classes)
     _check_weights(model.coef, model.intercept, K, "coef")
     if model.center is not None:
@@ -87,6 +101,14 @@ def check_classes(classes: np.ndarray) -> None:
         raise ValueError("classes: not finite")
     if len(np.unique(classes)) < len(classes):
         raise ValueError("classes: one occurs twice")
+
+
+def n_features_of(description: dict[str, Any]) -> int:
+    """The number of features that a file speaks of."""
+    d = description.get("n_features")
+    if type(d) is not int or not 1 <= d <= _MOST_FEATURES:
+        raise ValueError(f"n_features: expected 1 to {_MOST_FEATURES}, got {str(d)[:40]!r}")
+    return d
 
 
 def check_names(names: list[str] | None, n_features: int) -> None:

@@ -202,10 +202,10 @@ def _(rows, dtype):
 
 
 @stacked.register(Given)
-def _(rows, others):
-    return rows._replace(index=np.concatenate([rows.index, others.index]))
+def _(rows, *others):
+    return rows._replace(index=np.concatenate([part.index for part in (rows, *others)]))
 
 
 @stacked.register(Items)
-def _(rows, others):
-    return Items(np.concatenate([rows.values, others.values]))
+def _(rows, *others):
+    return Items(np.concatenate([part.values for part in (rows, *others)]))

@@ -1,0 +1,131 @@
+"""Linear models behind a map (FixedSizeSVC, PolynomialSVC): their maps to model files, and back.
+
+Of the matrix R of a Nyström map the file holds the trapezoid that is not zero, row by row.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pegasos.core.rows import n_rows
+from pegasos.estimators import parameters as par
+from pegasos.estimators.fixed_size import FixedSizeSVC
+from pegasos.estimators.model_facts import facts_of_a_file, plain, rebuilt
+from pegasos.estimators.polynomial import PolynomialSVC
+from pegasos.maps.image import Image, KernelFeatures
+from pegasos.maps.nystrom import NystroemMap
+from pegasos.maps.polynomial import PolynomialMap
+from pegasos.model.linear import MapRecord
+from pegasos.model.vectors import check_points, rows_of, to_arrays
+from pegasos.objective.kernel_json import checked, from_json, to_json
+from pegasos.objective.kernel_points import Points, is_given
+
+CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (FixedSizeSVC, PolynomialSVC)}
+_NUMBERS = ("sqnorms", "center", "trapezoid", "eigenvalues")
+
+
+def to_map(estimator: Any) -> MapRecord:
+    """The map of a fitted estimator; a TypeError if its kernel is a function."""
+    parts = _of_nystroem if isinstance(estimator, FixedSizeSVC) else _of_polynomial
+    own, arrays = parts(estimator)
+    parameters = estimator.map_.get_params(deep=False)
+    known = {name: plain(value) for name, value in parameters.items() if name != "kernel"}
+    return MapRecord(int(estimator.n_features_in_), {"parameters": known, **own}, arrays)
+
+
+def restore(estimator: Any, record: MapRecord, width: int) -> None:
+    """Give an estimator the map behind so many weights, if prediction with it can never fail."""
+    with facts_of_a_file("parameters"):
+        par.threads_of(estimator.n_threads)  # which predictions need
+    make = _nystroem if isinstance(estimator, FixedSizeSVC) else _polynomial
+    with facts_of_a_file("map"):
+        make(estimator, record, width)
+
+
+def _given(cls: Any, record: MapRecord, **own: Any) -> Any:
+    """The map with the parameters of a file and its own, not yet fitted."""
+    wanted = [name for name in cls._get_param_names() if name not in own]
+    made = cls(**{name: rebuilt(record.facts["parameters"][name]) for name in wanted}, **own)
+    par.threads_of(made.n_threads)
+    return made
+
+
+def _of_nystroem(estimator: FixedSizeSVC) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    given = estimator.map_
+    (kernel, (rows, sqnorms, center)), R = given._image
+    facts = {
+        "kernel": to_json(kernel),
+        "entropy": float(given.entropy_).hex(),
+        "m": int(estimator.m_),
+        "in_memory": bool(estimator.in_memory_),
+    }
+    arrays = {
+        "sqnorms": sqnorms,
+        "center": center,
+        "trapezoid": R[_trapezoid(*R.shape)],
+        "eigenvalues": given.eigenvalues_,
+        "indices": given.component_indices_.astype(np.int64),
+    }
+    return facts, arrays | to_arrays(rows)
+
+
+def _trapezoid(m: int, r: int) -> np.ndarray:
+    """Where R is not zero: i <= j + m - r."""
+    return np.tri(r, m, m - r, dtype=bool).T
+
+
+def _nystroem(estimator: FixedSizeSVC, record: MapRecord, r: int) -> None:
+    facts, arrays = record.facts, record.arrays
+    missing = [name for name in (*_NUMBERS, "indices") if name not in arrays]
+    if missing:
+        raise ValueError(f"array map_{missing[0]} is missing")
+    for name in _NUMBERS:
+        array = arrays[name]
+        if array.dtype != np.float64 or array.ndim != 1 or not np.isfinite(array).all():
+            raise ValueError(f"{name}: not a list of finite numbers of float64")
+    rows = rows_of(arrays, record.n_features)
+    if rows is None:
+        raise ValueError("vectors: missing")
+    kernel, m = checked(from_json(facts["kernel"])), n_rows(rows)
+    prototypes = Points(rows, arrays["sqnorms"], arrays["center"])
+    check_points(prototypes, m, record.n_features)
+    if is_given(kernel):
+        raise ValueError("kernel: a precomputed one has no prototypes")
+    if arrays["sqnorms"].size != m or arrays["indices"].dtype != np.int64:
+        raise ValueError(f"sqnorms, indices: not those of {m} prototypes")
+    made = _given(NystroemMap, record, kernel=kernel)
+    made._image = Image(KernelFeatures(kernel, prototypes), _whole(arrays["trapezoid"], m, r))
+    made.kernel_, made.n_features_in_ = kernel, record.n_features
+    made.eigenvalues_, made.component_indices_ = arrays["eigenvalues"], arrays["indices"]
+    made.n_components_, made.dropped_ = r, m - r
+    made.entropy_ = float.fromhex(facts["entropy"])
+    estimator.map_, estimator.m_ = made, int(facts["m"])
+    estimator.in_memory_ = facts["in_memory"] is True
+
+
+def _whole(trapezoid: np.ndarray, m: int, r: int) -> np.ndarray:
+    """The matrix R, of which no more than half is not in the file."""
+    if r > m or trapezoid.size != r * (m - r) + r * (r + 1) // 2:
+        raise ValueError(f"trapezoid: {trapezoid.size} numbers do not map {m} values to {r}")
+    R = np.zeros((m, r))
+    R[_trapezoid(m, r)] = trapezoid
+    return R
+
+
+def _of_polynomial(estimator: PolynomialSVC) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    return {"gamma": float(estimator.map_.gamma_).hex()}, {}
+
+
+def _polynomial(estimator: PolynomialSVC, record: MapRecord, width: int) -> None:
+    gamma = float.fromhex(record.facts["gamma"])
+    if not math.isfinite(gamma):
+        raise ValueError(f"gamma: must be finite, got {gamma}")
+    made = _given(PolynomialMap, record).settle_for(record.n_features, gamma)
+    if made._n_features_out != width:
+        raise ValueError(f"width: {made._n_features_out} columns for {width} weights")
+    if hasattr(estimator, "feature_names_in_"):
+        made.feature_names_in_ = estimator.feature_names_in_
+    estimator.map_ = made
