@@ -140,6 +140,9 @@ def test_wide_arrays_become_csr_and_dtypes_stay():
         ({"coefficients": "none"}, "coefficients must be one of 'kernel', 'plain'"),
         ({"width": 0}, "width must be an integer >= 1"),
         ({"gamma": 0.0}, "gamma must be finite and > 0"),
+        ({"gamma": -1}, "gamma must be finite and > 0"),
+        ({"gamma": np.nan}, "gamma must be finite and > 0"),
+        ({"gamma": "foo"}, "gamma must be 'scale', 'auto' or a number > 0"),
         ({"coef0": 0.0, "interaction_only": True}, "no product of 2 different ones"),
     ],
 )
