@@ -118,11 +118,23 @@ def test_cells_without_some_classes(islands, several):
     assert scores.shape == (160, 3)
     assert np.array_equal(predicted, scores.argmax(axis=1))
     assert np.array_equal(predicted[:120], y[:120])
-    assert scores[120:, 2].max() < scores[120:, :2].min() if several == "ovo" else True
+    assert (scores[120:, 2] < scores[120:, :2].min(axis=1)).all()
     assert not (predicted[120:] == 2).any()
     for cell, certificate in zip(fitted.cells_, fitted.certificates_, strict=True):
         assert (cell.machine is None) == (cell.classes.size == 1)
         assert certificate.relative_gap <= 1e-3
+
+
+def test_a_row_that_all_classes_of_its_cell_refuse_gets_one_of_them():
+    """Against the rest: noise, where each of three classes may score below -1; a fourth is far."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(150, 2)), 50.0 + rng.normal(size=(10, 2))])
+    y = np.append(rng.choice(list("abc"), 150), ["d"] * 10)
+    given = {"multi_class": "ovr", "C": 100.0, "gamma": 20.0, "cell_size": 160}
+    fitted = model(n_cells=2, overlap=0.0, **given).fit(X, y)
+    scores = fitted.decision_function(rng.normal(size=(2000, 2)))
+    assert (scores[:, :3].max(axis=1) < -1.0).any()
+    assert (scores[:, 3] <= scores[:, :3].min(axis=1) - 1.0).all()
 
 
 def test_a_cell_of_one_class_decides_as_an_svc_would(islands):

@@ -110,7 +110,8 @@ def problem_scores(
     """Scores of rows by a cell: a column per problem of all classes, as SVC has them.
 
     A problem that lacks one of its sides in the cell is decided for the other with 1 or -1, its
-    exact solution; one without both gives 0.
+    exact solution; one without both gives 0. Against the rest, a class that is not in the cell also
+    stays 1 below those that are.
     """
     here = np.isin(np.arange(n_classes), present).astype(np.float64)
     couples = list(combinations(range(n_classes), 2))
@@ -128,7 +129,9 @@ def problem_scores(
         columns = [couples.index(pair) for pair in combinations(present.tolist(), 2)]
         out[:, columns] = -scores if present.size == 2 else scores
     else:
-        out[:, present] = np.hstack([-scores, scores]) if present.size == 2 else scores
+        scores = np.hstack([-scores, scores]) if present.size == 2 else scores
+        out = np.minimum(out, scores.min(axis=1, keepdims=True) - 1.0)
+        out[:, present] = scores
     return out
 
 
