@@ -1,6 +1,7 @@
 """CellSVC: laws of the cells, of the machines in them, and of the decisions they make together."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegasos import SVC, CellSVC
-from pegasos.kernels import Linear
+from pegasos.kernels import Function, Gaussian, Linear
 from pegasos.objective.kernel_points import n_points, take
 from pegasos.objective.nearest import nearest, places
 from pegasos.solvers.cells import cells_of
@@ -189,6 +190,30 @@ def test_selection_is_made_in_each_cell(rings):
     assert model(select={"C": [3.0]}).fit(X, y).cells_[0].machine.C == 3.0
     fixed = model(select={"C": [3.0]}).fit(X, y).decision_function(X)
     assert np.array_equal(fixed, model(C=3.0).fit(X, y).decision_function(X))
+
+
+def test_time_ends_the_choice_too(rings):
+    """No setting is tried after it; cells still learn a little, with the first."""
+    X, y = rings
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fitted = model(max_time=1e-9, tol=1e-9, select={"C": [5.0, 1.0, 0.2]}).fit(X, y)
+    assert "after 0 of 3 settings" in str(told[0].message) and told[0].filename == __file__
+    assert {cell.C for cell in fitted.cells_} == {5.0}
+
+
+def test_each_kernel_to_choose_from_is_checked(rings):
+    X, y = rings
+    lowered = Gaussian() + Function(lambda A, B: np.full((len(A), len(B)), -0.03), pairs=False)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        values = {"C": [0.1, 1.0], "gamma": [0.01, 50.0]}
+        fitted = model(kernel=lowered, select=values, max_iter=5, cell_size=200).fit(X, y)
+    found = [seen for seen in told if "is no kernel" in str(seen.message)]
+    assert len(found) == 1 and found[0].filename == __file__
+    assert "Gaussian(gamma=50.0)" in str(found[0].message)
+    sound = [cell.kernel.left.gamma < 1.0 for cell in fitted.cells_]
+    assert [cell.machine._is_kernel for cell in fitted.cells_] == sound
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from pegasos.core.threads import run_blocks
 from pegasos.estimators.classifier import Data
 from pegasos.estimators.kernel import SVC
+from pegasos.estimators.kernel_machine import without_gap
 from pegasos.estimators.pairs import KernelTask, Part
 from pegasos.model.kernel import scores_of
 from pegasos.solvers.cells import Cells
@@ -85,9 +86,9 @@ class CellTask(NamedTuple):
     def driver(self, k: int, stop: Stop, answer: None = None) -> Driver:
         """The run of problem k."""
         cell, number = self.order[k]
-        task = self.fits[cell].task
-        assert task is not None
-        return task.driver(number, stop)
+        fit = self.fits[cell]
+        assert fit.task is not None
+        return fit.task.driver(number, stop if fit.machine._is_kernel else without_gap(stop))
 
     def by_cell(self, values: list[Any]) -> list[list[Any]]:
         """A value per problem -> a list of them per cell."""

@@ -165,7 +165,7 @@ class KernelMachine(Classifier):
         warnings.warn(
             f"{type(self).__name__} stopped ({worst.stop_reason}) where the optimality conditions "
             f"are violated by {worst.state.violation:.1e}; nothing is proven, since "
-            f"{self.kernel_!r} has negative eigenvalues. To get closer: {advice}.",
+            f"the kernel has negative eigenvalues. To get closer: {advice}.",
             ConvergenceWarning,
             stacklevel=self._depth - 1,
         )
