@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from pegasos.core.logs import warn
 from pegasos.core.threads import run_blocks
 from pegasos.estimators import parameters as par
 from pegasos.estimators.cell_task import (
@@ -103,11 +103,10 @@ def choose(
 
 
 def _tell(tried: int, n: int) -> None:
-    warnings.warn(
+    warn(
         f"the time was over after {tried} of {n} settings of select: cells chose from the first "
         f"{max(tried, 1)}. To try all: raise max_time.",
         ConvergenceWarning,
-        stacklevel=7,
     )
 
 

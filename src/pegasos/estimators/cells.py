@@ -230,9 +230,9 @@ class CellSVC(KernelMachine):
         cells = self._shared_out(data, rng)
         members = list(map(np.union1d, cells.own, cells.near))
         settings = settings_of(self.select, Setting(float(self.C), self.kernel_))
-        largest, sound = data.X[max(members, key=len)], {}
-        for kernel in dict.fromkeys(setting.kernel for setting in settings):
-            sound[kernel] = warn_unless_kernel(kernel, points(kernel, largest), stacklevel=6)
+        largest = data.X[max(members, key=len)]
+        kernels = dict.fromkeys(setting.kernel for setting in settings)
+        sound = {kernel: warn_unless_kernel(kernel, points(kernel, largest)) for kernel in kernels}
 
         def left() -> Stop:
             return replace(stop, max_seconds=end - time.perf_counter())

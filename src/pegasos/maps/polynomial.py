@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from pegasos.core import parameters as par
 from pegasos.core.jit import hot
+from pegasos.core.logs import warn
 from pegasos.core.monomials import monomials, n_monomials
 from pegasos.core.polynomial import (
     PolynomialRows,
@@ -145,10 +145,9 @@ class PolynomialMap(FeatureMap):
             return total
         if 6 * total >= 2**63:
             raise ValueError(f"{n} features are too many for degree {self.degree}: use degree=2")
-        warnings.warn(
+        warn(
             f"degree {self.degree} of {n} features makes {total} columns, more than width={width}: "
-            f"they are hashed to {width}, where some fall together; a larger width is more exact",
-            stacklevel=4,
+            f"they are hashed to {width}, where some fall together; a larger width is more exact"
         )
         return width
 
