@@ -60,8 +60,8 @@ class CellSVC(KernelMachine):
     kernel, degree, gamma, coef0
         As in SVC, but not "precomputed". gamma="scale" is of all rows.
     cell_size : int, default=8000
-        No more rows than this belong to a cell. The time of a fit grows with it in proportion, as
-        does the memory of a cell with its square.
+        No more rows than this belong to a cell. The kernel values of a cell grow with its square,
+        those of all cells in proportion to it.
     overlap : float, default=0.25
         Each cell also learns from up to overlap * cell_size rows beyond its border, the nearest.
     n_cells : int, default=None
