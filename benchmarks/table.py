@@ -68,4 +68,6 @@ def cell(value) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int) or (isinstance(value, float) and abs(value) >= 999.5):
+        return f"{value:,.0f}"
     return f"{value:.3g}" if isinstance(value, float) else str(value)

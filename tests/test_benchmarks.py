@@ -12,7 +12,7 @@ from benchmarks.racereport import summary, tables
 from benchmarks.rivals.entrants import ENTRANTS
 from benchmarks.rivals.environments import CACHE
 from benchmarks.rivals.process import FitError, Problem, Worker, store
-from benchmarks.table import merged
+from benchmarks.table import cell, merged
 from pegasos.data.samples import load_sample
 
 C = 1e-3  # penalty and losses weigh alike: half or twice this C costs 0.8 % or more
@@ -80,6 +80,12 @@ def test_contest_and_its_tables(worker, pima) -> None:
     theirs = case | {"solver": "liblinear", "ms": 3e3 * outcome.seconds}
     text = "\n".join([*summary([ours, theirs]), *tables([ours, theirs])])
     assert "3 times ours on tall sets; faster in 0" in text and "| pima | **" in text
+
+
+def test_numbers_of_a_table_are_read_at_a_glance() -> None:
+    values = (None, True, 7, 464_809, 1.37, 999.6, 1247.9, 2.5e-7, float("nan"), "b")
+    shown = ["-", "yes", "7", "464,809", "1.37", "1,000", "1,248", "2.5e-07", "nan", "b"]
+    assert [cell(value) for value in values] == shown
 
 
 def test_a_partial_run_replaces_only_its_own(tmp_path, monkeypatch) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -125,6 +126,22 @@ def test_hashing_says_so_and_keeps_products_on_average():
     assert abs(error.mean()) < 0.1 * scale and error.std() < 3.0 * scale / np.sqrt(128)
 
 
+def test_hashing_is_told_at_the_line_of_the_user():
+    """A centre of the wrong length ends a fit right after it: nothing is solved."""
+    X, y = np.eye(4), [0, 0, 1, 1]
+    machine = PolynomialSVC(width=4, center=np.zeros(3))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        PolynomialMap(width=4).fit(X)
+        PolynomialMap(width=4).fit_transform(X)
+        with pytest.raises(ValueError, match="center"):
+            machine.fit(X, y)
+        with pytest.raises(ValueError, match="center"):
+            machine.path(X, y, [0.1, 1.0])
+    assert ["hashed" in str(seen.message) for seen in told] == [True] * 4
+    assert {seen.filename for seen in told} == {__file__}
+
+
 def test_wide_arrays_become_csr_and_dtypes_stay():
     X = np.eye(3, 150, dtype=np.float32)
     mapped = PolynomialMap().fit_transform(X)
@@ -140,6 +157,9 @@ def test_wide_arrays_become_csr_and_dtypes_stay():
         ({"coefficients": "none"}, "coefficients must be one of 'kernel', 'plain'"),
         ({"width": 0}, "width must be an integer >= 1"),
         ({"gamma": 0.0}, "gamma must be finite and > 0"),
+        ({"gamma": -1}, "gamma must be finite and > 0"),
+        ({"gamma": np.nan}, "gamma must be finite and > 0"),
+        ({"gamma": "foo"}, "gamma must be 'scale', 'auto' or a number > 0"),
         ({"coef0": 0.0, "interaction_only": True}, "no product of 2 different ones"),
     ],
 )

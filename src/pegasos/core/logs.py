@@ -1,10 +1,15 @@
-"""Listening to the logs of the library for a while."""
+"""Listening to the logs of the library for a while; warnings."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import sys
+import warnings
 from collections.abc import Iterator
+from types import FrameType
+
+_BETWEEN = ("pegasos", "sklearn")  # packages whose calls are not the user's
 
 
 @contextlib.contextmanager
@@ -19,3 +24,12 @@ def listening(name: str, handler: logging.Handler) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(level)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """A warning that shows the line of the user who called, however deep it comes from."""
+    frame: FrameType | None = sys._getframe()
+    depth = 1
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(message, category, stacklevel=depth)

@@ -8,7 +8,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from pegasos.core.logs import warn
 from pegasos.core.threads import run_blocks
 from pegasos.estimators import parameters as par
 from pegasos.estimators.cell_task import (
@@ -77,13 +79,17 @@ def choose(
 ) -> list[Setting]:
     """The best setting of each cell, of equals the first.
 
-    Each setting may take as long as each of those to come, and as the fit with all rows.
+    Each setting may take as long as each of those to come, and as the fit with all rows. Those for
+    which there is no time are left out, with a warning.
     """
     best = np.full(len(judges.held), -1.0)
     chosen = [settings[0]] * len(best)
     end = time.perf_counter() + stop.max_seconds
     for k, setting in enumerate(settings):
         now = time.perf_counter()
+        if now >= end:
+            _tell(k, len(settings))
+            break
         task = task_of(judges.cells, [fit(rows, setting) for rows in judges.rest], stop)
         (runs,), interrupted = solve_all([task], now + (end - now) / (len(settings) + 1 - k), {})
         if interrupted:
@@ -94,6 +100,14 @@ def choose(
         for j in np.flatnonzero(scores > best):
             best[j], chosen[j] = scores[j], setting
     return chosen
+
+
+def _tell(tried: int, n: int) -> None:
+    warn(
+        f"the time was over after {tried} of {n} settings of select: cells chose from the first "
+        f"{max(tried, 1)}. To try all: raise max_time.",
+        ConvergenceWarning,
+    )
 
 
 def _scores(

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from pegasos.core.threads import run_blocks
 from pegasos.estimators.classifier import Data
 from pegasos.estimators.kernel import SVC
+from pegasos.estimators.kernel_machine import without_gap
 from pegasos.estimators.pairs import KernelTask, Part
 from pegasos.model.kernel import scores_of
 from pegasos.solvers.cells import Cells
@@ -85,9 +86,9 @@ class CellTask(NamedTuple):
     def driver(self, k: int, stop: Stop, answer: None = None) -> Driver:
         """The run of problem k."""
         cell, number = self.order[k]
-        task = self.fits[cell].task
-        assert task is not None
-        return task.driver(number, stop)
+        fit = self.fits[cell]
+        assert fit.task is not None
+        return fit.task.driver(number, stop if fit.machine._is_kernel else without_gap(stop))
 
     def by_cell(self, values: list[Any]) -> list[list[Any]]:
         """A value per problem -> a list of them per cell."""
@@ -110,7 +111,8 @@ def problem_scores(
     """Scores of rows by a cell: a column per problem of all classes, as SVC has them.
 
     A problem that lacks one of its sides in the cell is decided for the other with 1 or -1, its
-    exact solution; one without both gives 0.
+    exact solution; one without both gives 0. Against the rest, a class that is not in the cell also
+    stays 1 below those that are.
     """
     here = np.isin(np.arange(n_classes), present).astype(np.float64)
     couples = list(combinations(range(n_classes), 2))
@@ -128,7 +130,9 @@ def problem_scores(
         columns = [couples.index(pair) for pair in combinations(present.tolist(), 2)]
         out[:, columns] = -scores if present.size == 2 else scores
     else:
-        out[:, present] = np.hstack([-scores, scores]) if present.size == 2 else scores
+        scores = np.hstack([-scores, scores]) if present.size == 2 else scores
+        out = np.minimum(out, scores.min(axis=1, keepdims=True) - 1.0)
+        out[:, present] = scores
     return out
 
 

@@ -30,9 +30,9 @@ from pegasos.estimators.cell_task import (
 from pegasos.estimators.classifier import Data, asked
 from pegasos.estimators.kernel import SVC
 from pegasos.estimators.kernel_checks import warn_unless_kernel
-from pegasos.estimators.kernel_machine import KernelMachine, without_gap
+from pegasos.estimators.kernel_machine import KernelMachine
 from pegasos.objective.certificate import Certificate
-from pegasos.objective.kernel_points import is_given
+from pegasos.objective.kernel_points import is_given, points
 from pegasos.objective.losses import Pinball
 from pegasos.objective.nearest import nearest, places
 from pegasos.solvers.cells import Cells, cells_of, planned
@@ -60,8 +60,8 @@ class CellSVC(KernelMachine):
     kernel, degree, gamma, coef0
         As in SVC, but not "precomputed". gamma="scale" is of all rows.
     cell_size : int, default=8000
-        No more rows than this belong to a cell. The time of a fit grows with it in proportion, as
-        does the memory of a cell with its square.
+        No more rows than this belong to a cell. The kernel values of a cell grow with its square,
+        those of all cells in proportion to it.
     overlap : float, default=0.25
         Each cell also learns from up to overlap * cell_size rows beyond its border, the nearest.
     n_cells : int, default=None
@@ -228,30 +228,28 @@ class CellSVC(KernelMachine):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rng = np.random.default_rng(seed)
         cells = self._shared_out(data, rng)
+        members = list(map(np.union1d, cells.own, cells.near))
+        settings = settings_of(self.select, Setting(float(self.C), self.kernel_))
+        largest = data.X[max(members, key=len)]
+        kernels = dict.fromkeys(setting.kernel for setting in settings)
+        sound = {kernel: warn_unless_kernel(kernel, points(kernel, largest)) for kernel in kernels}
 
         def left() -> Stop:
             return replace(stop, max_seconds=end - time.perf_counter())
 
         def fit(rows: np.ndarray, setting: Setting) -> CellFit:
-            return self._cell(data, rows, setting, seed)
+            found = self._cell(data, rows, setting, seed)
+            found.machine._is_kernel = sound[setting.kernel]
+            return found
 
-        chosen = self._settings(data, cells, fit, left(), rng)
-        members = map(np.union1d, cells.own, cells.near)
-        task = task_of(cells, list(map(fit, members, chosen)), stop)
-        if task.order:
-            largest = task.fits[task.order[0][0]].task
-            assert largest is not None
-            self._is_kernel = warn_unless_kernel(self.kernel_, largest.points, stacklevel=6)
-            stop = stop if self._is_kernel else without_gap(stop)
-        return task._replace(stop=left())
-
-    def _settings(self, data, cells, fit, stop: Stop, rng: Any) -> list[Setting]:
-        """Of each cell."""
-        settings = settings_of(self.select, Setting(float(self.C), self.kernel_))
-        if len(settings) == 1:
-            return settings * len(cells.own)
-        judges = judges_of(cells, self.validation_fraction, rng)
-        return choose(fit, data, settings, judges, stop, (len(self.classes_), self._has_pairs()))
+        chosen = settings * len(members)
+        if len(settings) > 1:
+            judges = judges_of(cells, self.validation_fraction, rng)
+            classes = len(self.classes_), self._has_pairs()
+            chosen = choose(fit, data, settings, judges, left(), classes)
+        fits = list(map(fit, members, chosen))
+        self._is_kernel = all(found.machine._is_kernel for found in fits)
+        return task_of(cells, fits, left())
 
     def _has_pairs(self) -> bool:
         return len(self.classes_) > 2 and self.multi_class == "ovo"
@@ -304,7 +302,6 @@ class CellSVC(KernelMachine):
             proof: Any = Certificate(0.0, 0.0)  # one class: nothing to pay
             if fit.task is not None:
                 fit.machine._record(fit.task, mine, fit.data)
-                fit.machine._is_kernel = self._is_kernel
                 proof = fit.machine.certificate_
             self.certificates_.append(proof)
         self.__dict__.update(self._found([run.best.w for run in runs], task, data))

@@ -16,7 +16,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from pegasos.core.logs import listening
+from pegasos.core.logs import listening, warn
 from pegasos.core.threads import use_threads
 from pegasos.data.check import small_dtype
 from pegasos.estimators import parameters as par
@@ -62,8 +62,6 @@ def asked(estimator: Any, X: Any, finite: bool = True) -> Any:
 
 class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the classifiers with C or lam, class_weight, n_threads, verbose and tol."""
-
-    _depth = 5  # calls from the user's line to a warning about convergence
 
     @contextlib.contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -140,12 +138,11 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         primal, dual = certificate
         gap = certificate.relative_gap
         advice = ACTIONS[worst.stop_reason].format(max_iter=self.max_iter, max_time=self.max_time)
-        warnings.warn(
+        warn(
             f"{type(self).__name__} stopped ({worst.stop_reason}) with a proven relative gap of "
             f"{gap:.1e}, above tol={self.tol:g}: the objective is {primal:.6g}, the optimum at "
             f"least {dual:.6g}. To get closer: {advice}.",
             ConvergenceWarning,
-            stacklevel=self._depth,
         )
 
     def __sklearn_tags__(self):

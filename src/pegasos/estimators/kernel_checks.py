@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
+from pegasos.core.logs import warn
 from pegasos.core.rows import CsrRows, DenseRows, n_entries, n_rows
 from pegasos.core.threads import allowed
 from pegasos.objective.kernel_check import check_points
@@ -46,18 +46,16 @@ def is_doubtful(kernel: Any) -> bool:
     return True
 
 
-def warn_unless_kernel(kernel: Any, points: Points, stacklevel: int) -> bool:
+def warn_unless_kernel(kernel: Any, points: Points) -> bool:
     """Whether K is positive semidefinite as far as a sample tells; if not, a warning says so."""
     if not is_doubtful(kernel):
         return True
     found = check_points(kernel, points, _SAMPLE)
     if not found.is_kernel:
-        warnings.warn(
+        warn(
             f"{kernel!r} is no kernel on these rows (smallest eigenvalue {found.smallest:.2g}, "
             f"largest {found.largest:.2g}): the answer is a stationary point and its certificate "
             "proves nothing. See pegasos.kernels.check_kernel.",
-            UserWarning,
-            stacklevel=stacklevel,
         )
     return found.is_kernel
 
@@ -76,12 +74,10 @@ def foretell(sizes: list[int], train: Points, budget: int, limit: float) -> None
     stored = n_entries(rows) / n_rows(rows) if isinstance(rows, DenseRows | CsrRows) else 0.0
     likely = sum(seconds_of(n, stored, budget, moved=0.3) for n in sizes)
     if likely > min(limit, _LONG):
-        warnings.warn(
+        warn(
             f"an exact kernel machine on {n_rows(rows)} rows may take about {likely:.2g} s here"
             + (f" (max_time: {limit:g} s)" if limit < likely else "")
             + f". {WAYS}.",
-            UserWarning,
-            stacklevel=6,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from pegasos.core.logs import warn
 from pegasos.core.threads import use_threads
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
@@ -42,7 +42,6 @@ class KernelMachine(Classifier):
     """Subclasses define `__init__`, `fit`, `_stop()`, `_loss()` and `_solver(reading, budget)`."""
 
     _watch: Watch | None = None  # who looks on while it fits: set by the command line
-    _depth = 7
     _is_kernel = True  # as far as a sample of the last fit tells
 
     def _stop(self) -> Stop:
@@ -92,7 +91,7 @@ class KernelMachine(Classifier):
         share = share_of(int(1e6 * self.cache_size), len(parts))
         task = self._problems(data, parts, stop, share)
         foretell([part.rows.size for part in parts], task.points, share, stop.max_seconds)
-        self._is_kernel = warn_unless_kernel(self.kernel_, task.points, stacklevel=6)
+        self._is_kernel = warn_unless_kernel(self.kernel_, task.points)
         return task._replace(stop=stop if self._is_kernel else without_gap(stop))
 
     def _parts(self, label: np.ndarray) -> list[Part]:
@@ -162,12 +161,11 @@ class KernelMachine(Classifier):
             return
         worst = max(short, key=lambda run: run.state.violation)
         advice = ACTIONS[worst.stop_reason].format(max_iter=self.max_iter, max_time=self.max_time)
-        warnings.warn(
+        warn(
             f"{type(self).__name__} stopped ({worst.stop_reason}) where the optimality conditions "
             f"are violated by {worst.state.violation:.1e}; nothing is proven, since "
-            f"{self.kernel_!r} has negative eigenvalues. To get closer: {advice}.",
+            f"the kernel has negative eigenvalues. To get closer: {advice}.",
             ConvergenceWarning,
-            stacklevel=self._depth - 1,
         )
 
     # Results to attributes

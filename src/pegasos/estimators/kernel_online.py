@@ -332,7 +332,7 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         if len(used) * n_points(train) > MOST_VALUES:
             self.certificate_ = None
             return
-        warn_unless_kernel(learner.kernel, train, stacklevel=4)
+        warn_unless_kernel(learner.kernel, train)
         found = certify(learner.kernel, train, signs, c, coef, learner.rule.constant)
         self.certificate_ = found[0] if len(found) == 1 else found
 

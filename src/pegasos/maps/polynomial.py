@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from pegasos.core import parameters as par
 from pegasos.core.jit import hot
+from pegasos.core.logs import warn
 from pegasos.core.monomials import monomials, n_monomials
 from pegasos.core.polynomial import (
     PolynomialRows,
@@ -30,7 +30,7 @@ from pegasos.core.rows import n_rows
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import as_rows
 from pegasos.maps.base import FeatureMap
-from pegasos.objective.kernels import check_number, gamma_of
+from pegasos.objective.kernels import gamma_of
 
 WIDE = 10_000  # columns: an array that is mapped to more of them becomes a CSR matrix
 _ROWS = 1024  # to write at a time
@@ -113,15 +113,13 @@ class PolynomialMap(FeatureMap):
 
     def settle(self, X: Any, weight: np.ndarray | None = None) -> PolynomialMap:
         """`fit` to rows that are checked; with weights of them, in the variance."""
-        check_number("gamma", self.gamma)
         self.settle_for(X.shape[1], gamma_of(self.gamma, X, weight))
         n, total, width = self.n_features_in_, self.n_columns_, self._n_features_out
         if width < total:
-            warnings.warn(
+            warn(
                 f"degree {self.degree} of {n} features makes {total} columns, more than "
                 f"width={width}: they are hashed to {width}, where some fall together; a larger "
-                "width is more exact",
-                stacklevel=3,
+                "width is more exact"
             )
         return self
 

@@ -311,9 +311,9 @@ def resolved(k: Any, X: Any, weight: np.ndarray | None = None) -> Any:
         raise TypeError(f"not a kernel: {k!r}; use those of pegasos.kernels or Function(f)")
 
     def change(name: str, value: Any) -> Any:
-        check_number(name, value)
         if name == "gamma":
             return gamma_of(value, X, weight)
+        check_number(name, value)
         return {"degree": int, "coef0": float}.get(name, lambda given: given)(value)
 
     return mapped(k, change)
@@ -337,7 +337,8 @@ def check_number(name: str, value: Any) -> None:
 
 
 def gamma_of(gamma: Any, X: Any, weight: np.ndarray | None = None) -> float:
-    """The number behind a gamma that is one of these words or a number."""
+    """The number behind a gamma, checked."""
+    check_number("gamma", gamma)
     if not isinstance(gamma, str):
         return float(gamma)
     spread = variance(X, weight) if gamma == "scale" else 1.0
