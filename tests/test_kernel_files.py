@@ -74,6 +74,27 @@ def test_a_stream_goes_on_from_its_file_bit_for_bit(tmp_path, settings):
     assert np.array_equal(found.support_vectors_, model.support_vectors_)
 
 
+@pytest.mark.parametrize(
+    ("maintenance", "budget", "asked", "words"),
+    [
+        ("merge", 4e8, 400_000_000, "too large for a file"),
+        ("remove", 1e30, 10**30, "too large for a file"),
+        ("remove", 5.0, 6, "a budget of 5, but the parameter says 6"),
+        ("remove", 5.0, None, "a budget of 5, but the parameter says None"),
+    ],
+)
+def test_a_file_has_the_budget_that_it_makes_room_for(tmp_path, maintenance, budget, asked, words):
+    model = KernelPegasosClassifier(gamma=0.5, lam=0.01, budget=5, maintenance=maintenance)
+    save_model(model.partial_fit(X[:15, :1], SIGNS[:15], classes=[-1, 1]), tmp_path / "a")
+    contents = container.parse(memoryview((tmp_path / "a").read_bytes()))
+    said = contents.description["parameters"] | {"budget": asked}
+    rule = np.append(contents.arrays["stream_rule"][:2], budget)
+    raw = io.BytesIO()
+    arrays = contents.arrays | {"stream_rule": rule}
+    container.write(raw, contents.description | {"parameters": said}, arrays)
+    assert words in refusal(tmp_path / "b", raw.getvalue())
+
+
 def test_code_is_refused_and_the_old_file_kept(tmp_path):
     path = tmp_path / "a"
     path.write_text("old")
