@@ -5,6 +5,7 @@ The cases carry the numbers of the catalogue of faults: A for data, D for models
 
 import bz2
 import gzip
+import io
 import lzma
 import struct
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 
 from pegasos import LinearSVC, save_model
 from pegasos.cli.main import app
+from pegasos.data import container
 
 pytestmark = pytest.mark.slow
 
@@ -196,6 +198,31 @@ MODELS = {
     "D7-json": (lambda raw: b'{"learner": {}}', "a JSON file"),
     "D11-nested": (lambda raw: struct.pack("<Q", 200_010) + b'{"' + b"[" * 200_008, ""),
 }
+
+
+def with_words(raw: bytes, changed: dict) -> bytes:
+    """The file with other parts of its description, as if it had been written so."""
+    contents, made = container.parse(memoryview(raw)), io.BytesIO()
+    container.write(made, contents.description | changed, contents.arrays)
+    return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"parameters": {"kernel": {"kernel": "x"}}}, "parameters: kernel: 'fields'"),
+        ({"parameters": {"loss": {"loss": "x"}}}, "parameters: 'x' is missing or unknown"),
+        ({"parameters": {"class_weight": {"items": [1]}}}, "parameters: cannot unpack"),
+        ({"fit": {"certificate": [["0x1p99999", "0x0p0"]]}}, "fit: hex"),
+        ({"fit": {"certificate": [1]}}, "fit: cannot unpack"),
+    ],
+)
+def test_inspect_refuses_what_it_cannot_show(changed, words, tmp_path):
+    model = tmp_path / "some.model"
+    model.write_bytes(with_words(model_bytes(tmp_path), changed))
+    for form in ([], ["--json"]):
+        said = refusal(tmp_path, "inspect", str(model), *form)
+        assert said.startswith(f"pegasos: {model}: {words}")
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -11,6 +11,7 @@ from pegasos import SVC, KernelPegasosClassifier, load_model, save_model
 from pegasos.data import container
 from pegasos.data.errors import DataError
 from pegasos.kernels import Function, Gaussian, Laplacian, Linear, Polynomial, Sigmoid, exp
+from pegasos.objective.kernel_json import from_json, to_json
 
 RNG = np.random.default_rng(0)
 X = random_matrix(RNG, 40, 4)
@@ -73,6 +74,27 @@ def test_a_stream_goes_on_from_its_file_bit_for_bit(tmp_path, settings):
     assert np.array_equal(found.support_vectors_, model.support_vectors_)
 
 
+@pytest.mark.parametrize(
+    ("maintenance", "budget", "asked", "words"),
+    [
+        ("merge", 4e8, 400_000_000, "too large for a file"),
+        ("remove", 1e30, 10**30, "too large for a file"),
+        ("remove", 5.0, 6, "a budget of 5, but the parameter says 6"),
+        ("remove", 5.0, None, "a budget of 5, but the parameter says None"),
+    ],
+)
+def test_a_file_has_the_budget_that_it_makes_room_for(tmp_path, maintenance, budget, asked, words):
+    model = KernelPegasosClassifier(gamma=0.5, lam=0.01, budget=5, maintenance=maintenance)
+    save_model(model.partial_fit(X[:15, :1], SIGNS[:15], classes=[-1, 1]), tmp_path / "a")
+    contents = container.parse(memoryview((tmp_path / "a").read_bytes()))
+    said = contents.description["parameters"] | {"budget": asked}
+    rule = np.append(contents.arrays["stream_rule"][:2], budget)
+    raw = io.BytesIO()
+    arrays = contents.arrays | {"stream_rule": rule}
+    container.write(raw, contents.description | {"parameters": said}, arrays)
+    assert words in refusal(tmp_path / "b", raw.getvalue())
+
+
 def test_code_is_refused_and_the_old_file_kept(tmp_path):
     path = tmp_path / "a"
     path.write_text("old")
@@ -104,11 +126,15 @@ def test_every_truncation_and_flip_is_refused(tmp_path):
         refusal(tmp_path / "a", raw[:at] + bytes([raw[at] ^ (1 << at % 8)]) + raw[at + 1 :])
 
 
-def nested(depth: int) -> dict:
-    kernel = {"kernel": "Linear", "fields": []}
-    for _ in range(depth):
-        kernel = {"kernel": "Sum", "fields": [kernel, {"kernel": "Linear", "fields": []}]}
-    return kernel
+LINEAR = {"kernel": "Linear", "fields": []}
+
+
+def branching(depth: int) -> dict:
+    return {"kernel": "Sum", "fields": [branching(depth - 1)] * 2} if depth else LINEAR
+
+
+def shifted(depth: int) -> dict:
+    return {"kernel": "Shifted", "fields": [shifted(depth - 1), 1.0]} if depth else LINEAR
 
 
 LIES = {
@@ -120,9 +146,17 @@ LIES = {
     "word": ({"kernel": {"kernel": "Gaussian", "fields": ["scale"]}}, {}, "must be a number"),
     "huge": ({"kernel": {"kernel": "Gaussian", "fields": [10**400]}}, {}, "gamma is not finite"),
     "threads": ({"parameters": {"n_threads": []}}, {}, "parameters: n_threads"),
-    "factor": ({"kernel": {"kernel": "Scaled", "fields": [-1.0, nested(0)]}}, {}, ">= 0"),
-    "part": ({"kernel": {"kernel": "Sum", "fields": [1.0, nested(0)]}}, {}, "must be a kernel"),
-    "many": ({"kernel": nested(300)}, {}, "more than 64 parts"),
+    "factor": ({"kernel": {"kernel": "Scaled", "fields": [-1.0, LINEAR]}}, {}, ">= 0"),
+    "part": ({"kernel": {"kernel": "Sum", "fields": [1.0, LINEAR]}}, {}, "must be a kernel"),
+    "kernel for gamma": ({"kernel": {"kernel": "Gaussian", "fields": [LINEAR]}}, {}, "a number"),
+    "kernel for factor": ({"kernel": {"kernel": "Scaled", "fields": [LINEAR] * 2}}, {}, "factor"),
+    "many": ({"kernel": branching(6)}, {}, "more than 64 parts"),
+    "deep": ({"kernel": shifted(16)}, {}, "nested more than 16 deep"),
+    "ties": (
+        {"parameters": {"break_ties": True, "decision_function_shape": "ovo"}},
+        {},
+        "parameters: break_ties",
+    ),
     "precomputed": ({"kernel": {"kernel": "Precomputed", "fields": []}}, {}, "vectors: "),
     "features": ({"n_features": 10**12}, {}, "n_features"),
     "wide": ({"n_features": 3}, {}, "below 3"),
@@ -143,3 +177,17 @@ def test_descriptions_that_lie_are_refused(tmp_path, said, changed, words):
     raw = io.BytesIO()
     container.write(raw, contents.description | said, arrays)
     assert words in refusal(tmp_path / "a", raw.getvalue())
+
+
+def test_kernels_too_large_for_a_file_are_not_written():
+    deep = Linear()
+    for _ in range(16):
+        assert from_json(to_json(deep)) == deep
+        deep = deep + 1.0
+    with pytest.raises(ValueError, match="nested more than 16 deep"):
+        to_json(deep)
+    wide = [Linear()] * 64
+    while len(wide) > 1:
+        wide = [left + right for left, right in zip(wide[::2], wide[1::2], strict=True)]
+    with pytest.raises(ValueError, match="more than 64 parts"):
+        to_json(wide[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -23,24 +24,26 @@ def inspect(
 
     loaded = model_file.load(model)
     try:
-        facts = _facts(loaded, top)
-    except (TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{model}: fit: {error}") from None
-    if json_:
-        typer.echo(json.dumps(facts))
-    else:
-        _report(str(model), facts)
+        facts, settings = _facts(loaded, top), _settings(loaded.parameters)
+        lines = [json.dumps(facts)] if json_ else list(_report(str(model), facts, settings))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DataError(f"{model}: {str(error)[:200]}") from None
+    for line in lines:
+        say(line)
 
 
 def _facts(model: Any, top: int) -> dict[str, Any]:
-    proofs = [[float.fromhex(value) for value in pair] for pair in model.fit.get("certificate", [])]
+    from pegasos.estimators.model_facts import certificates, facts_of_a_file
+
+    with facts_of_a_file():
+        proofs = certificates(model.fit.get("certificate", []))
     return {
         "kind": model.kind,
         "classes": model.classes.tolist(),
         "features": model.n_features,
         "parameters": model.parameters,
-        "objective": [primal for primal, _ in proofs],
-        "bound": [dual for _, dual in proofs],
+        "objective": [proof.primal for proof in proofs],
+        "bound": [proof.dual for proof in proofs],
         "stop": model.fit.get("stop_reason", []),
         "solver": model.fit.get("solver", []),
         **_own(model, top),
@@ -54,6 +57,13 @@ def _own(model: Any, top: int) -> dict[str, Any]:
     if isinstance(model, CellsRecord):
         return _of_cells(model)
     return _of_kernel(model) if isinstance(model, KernelRecord) else _of_weights(model, top)
+
+
+def _settings(parameters: dict[str, Any]) -> str:
+    from pegasos.estimators.model_facts import rebuilt
+
+    changed = {name: rebuilt(value) for name, value in parameters.items() if value is not None}
+    return ", ".join(f"{name}={value}" for name, value in changed.items())
 
 
 def _of_weights(model: Any, top: int) -> dict[str, Any]:
@@ -104,51 +114,50 @@ def _largest(model: Any, k: int, top: int) -> list[list[Any]]:
     return [[names[j] if names else j + first, float(model.coef[k, j])] for j in order.tolist()]
 
 
-def _report(path: str, facts: dict[str, Any]) -> None:
+def _report(path: str, facts: dict[str, Any], settings: str) -> Iterator[str]:
     classes = ", ".join(str(name) for name in facts["classes"][:8])
     more = f", … ({len(facts['classes'])})" if len(facts["classes"]) > 8 else ""
-    say(f"{path}: {facts['kind']}, {facts['features']:,} features, classes {classes}{more}")
-    changed = {k: v for k, v in facts["parameters"].items() if v is not None}
-    say("parameters  " + ", ".join(f"{name}={_shown(value)}" for name, value in changed.items()))
+    yield f"{path}: {facts['kind']}, {facts['features']:,} features, classes {classes}{more}"
+    yield f"parameters  {settings}"
     if "kernel" in facts:
-        _report_kernel(facts)
+        yield from _report_kernel(facts)
         return
     if facts["columns"] is not None:
-        say(f"mapped to {facts['columns']:,} columns, which the weights are of")
+        yield f"mapped to {facts['columns']:,} columns, which the weights are of"
     if facts["stream"] is not None:
         rows, errors = facts["stream"]
         share = f"{100 * errors / max(1, rows):.2f} % of them mistaken before they were learnt"
-        say(f"learnt from a stream of {rows:,} rows, {share}; no certificate, for it is gone")
+        yield f"learnt from a stream of {rows:,} rows, {share}; no certificate, for it is gone"
     for k, weights in enumerate(facts["weights"][:20]):
         positive = facts["classes"][1] if len(facts["classes"]) == 2 else facts["classes"][k]
         listed = ", ".join(f"{name}: {weight:.4g}" for name, weight in weights)
-        say(f"for class {positive}: intercept {facts['intercept'][k]:.4g}; largest {listed}")
+        yield f"for class {positive}: intercept {facts['intercept'][k]:.4g}; largest {listed}"
         if k < len(facts["objective"]):
-            say(f"  {_proof(facts['objective'][k], facts['bound'][k])}")
+            yield f"  {_proof(facts['objective'][k], facts['bound'][k])}"
     if len(facts["weights"]) > 20:
-        say(f"… and {len(facts['weights']) - 20} more classes (--json has all)")
+        yield f"… and {len(facts['weights']) - 20} more classes (--json has all)"
 
 
-def _report_kernel(facts: dict[str, Any]) -> None:
+def _report_kernel(facts: dict[str, Any]) -> Iterator[str]:
     shares = zip(facts["classes"], facts["of_class"], strict=False)
     listed = ", ".join(f"{count:,} of class {name}" for name, count in list(shares)[:8])
-    say(f"kernel {facts['kernel']}")
+    yield f"kernel {facts['kernel']}"
     if "cells" in facts:
         least, most = min(facts["rows"]), max(facts["rows"])
-        say(f"{facts['cells']:,} cells of {least:,} to {most:,} rows; below, the sums over all")
-    say(f"{facts['support_vectors']:,} support vectors{': ' if listed else ''}{listed}")
+        yield f"{facts['cells']:,} cells of {least:,} to {most:,} rows; below, the sums over all"
+    yield f"{facts['support_vectors']:,} support vectors{': ' if listed else ''}{listed}"
     problems = len(facts["objective"])
     if not problems:
-        say("no certificate")
+        yield "no certificate"
     for k in range(min(problems, 20)):
         which = f"problem {k + 1} of {problems}: " if problems > 1 else ""
         primal, dual = facts["objective"][k], facts["bound"][k]
         if facts["is_kernel"]:
-            say(f"{which}{_proof(primal, dual)}")
+            yield f"{which}{_proof(primal, dual)}"
         else:
-            say(f"{which}objective {primal:.6g}; no proof, since the function is no kernel")
+            yield f"{which}objective {primal:.6g}; no proof, since the function is no kernel"
     if problems > 20:
-        say(f"… and {problems - 20} more problems (--json has all)")
+        yield f"… and {problems - 20} more problems (--json has all)"
 
 
 def _proof(primal: float, dual: float) -> str:
@@ -158,14 +167,3 @@ def _proof(primal: float, dual: float) -> str:
         f"objective {primal:.6g}; proven: the best possible is at least {dual:.6g}, "
         f"at most {100 * gap:.2g} % lower"
     )
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict) and "loss" in value:
-        return f"{value['loss']}({', '.join(str(field) for field in value['fields'])})"
-    if isinstance(value, dict) and "kernel" in value:
-        fields = ", ".join(_shown(field) for field in value["fields"])
-        return f"{value['kernel']}({fields})"
-    if isinstance(value, dict):
-        return str(dict(value.get("items", [])))
-    return str(value)

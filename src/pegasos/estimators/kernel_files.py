@@ -44,7 +44,9 @@ def to_record(estimator: Any, parameters: dict[str, Any], common: dict[str, Any]
 def restore(estimator: Any, record: KernelRecord) -> None:
     """Make an estimator with the parameters of a record the one that was saved."""
     with facts_of_a_file("parameters"):
-        par.threads_of(estimator.n_threads)  # which predictions need
+        par.threads_of(estimator.n_threads)
+        if isinstance(estimator, SVC):
+            estimator._check_shapes()
     if isinstance(estimator, SVC):
         restore_svc(estimator, record)
         if np.any(record.support >= estimator.shape_fit_[0]):

@@ -78,6 +78,10 @@ class KernelMachine(Classifier):
         if self.lam is not None:
             par.positive("lam", self.lam)
         refuse_beyond_memory(int(1e6 * par.positive("cache_size", self.cache_size)))
+        self._check_shapes()
+
+    def _check_shapes(self) -> None:
+        """The parameters that predictions depend on."""
         shape = par.one_of("decision_function_shape", self.decision_function_shape, SHAPES)
         several = par.one_of("multi_class", self.multi_class, SHAPES)
         if several == "ovr" and shape == "ovo":
@@ -85,6 +89,8 @@ class KernelMachine(Classifier):
                 "decision_function_shape='ovo' is for multi_class='ovo': against the rest each "
                 "class has one score, use 'ovr' for both"
             )
+        if self.break_ties and shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
 
     def _task(self, data: Data, stop: Stop) -> KernelTask:
         parts = self._parts(data.label)
@@ -251,8 +257,7 @@ class KernelMachine(Classifier):
     def predict(self, X):
         """The class of each row."""
         if self.break_ties and self._pairs:
-            if self.decision_function_shape == "ovo":
-                raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+            self._check_shapes()
             return self.classes_[self.decision_function(X).argmax(axis=1)]
         scores = self._scores(X)
         if scores.shape[1] == 1:

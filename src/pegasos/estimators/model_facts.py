@@ -67,7 +67,8 @@ def facts_of_a_file(part: str = "fit") -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{part}: {str(error)[:100]}") from None
+        words = f"{error} is missing or unknown" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{part}: {words[:100]}") from None
 
 
 def plain(value: Any) -> Any:

@@ -115,8 +115,7 @@ def check(record: KernelRecord) -> KernelRecord:
     if record.rows is not None:
         held = Points(record.rows, record.sqnorms, record.center)
         check_points(held, record.coef.shape[1], record.n_features)
-    if record.stream is not None:
-        _check_stream(record)
+    _check_stream(record)
     return record
 
 
@@ -155,10 +154,17 @@ def _check_support(record: KernelRecord) -> None:
 
 
 def _check_stream(record: KernelRecord) -> None:
+    if record.stream is None:
+        return
     if record.kind == "SVC" or record.rows is None:
         raise ValueError(f"stream: a {record.kind} does not learn {record.kernel!r} from streams")
     m, d = record.coef.shape[1], record.n_features
-    kernel_stream.check(record.stream or {}, (m, d), len(record.coef), len(record.classes))
-    merges = record.stream is not None and record.stream["sizes"].size
+    kernel_stream.check(record.stream, (m, d), len(record.coef), len(record.classes))
+    budget, asked = float(record.stream["rule"][2]), record.parameters.get("budget")
+    if budget != (0 if asked is None else asked):
+        raise ValueError(
+            f"stream: rule: a budget of {budget:.0f}, but the parameter says {str(asked)[:40]}"
+        )
+    merges = record.stream["sizes"].size
     if merges and not (isinstance(record.kernel, Gaussian) and isinstance(record.rows, DenseRows)):
         raise ValueError("stream: only vectors of a Gaussian kernel are merged")

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 _INTEGERS = {"sizes": np.int64, "steps": np.int64}
-_MOST_BYTES = 1 << 32  # of the vectors that the budget makes room for
+_MOST_BYTES = 1 << 32  # of the vectors that the budget makes room for, coef and late
+_MOST_VECTORS = 1 << 31
 
 
 def check(stream: dict[str, np.ndarray], vectors: tuple[int, int], P: int, n_classes: int) -> None:
@@ -40,5 +41,6 @@ def check(stream: dict[str, np.ndarray], vectors: tuple[int, int], P: int, n_cla
     sizes = stream["sizes"]
     if sizes.size and (sizes.sum() != m or sizes.max() > budget):
         raise ValueError(f"stream: sizes: they do not add up to {m} vectors, or exceed the budget")
-    if sizes.size and 8.0 * d * (budget + 1.0) * P > _MOST_BYTES:
+    room = 8.0 * (d + 2) * (budget + 1.0) * P if sizes.size else 0.0
+    if room > _MOST_BYTES or budget >= _MOST_VECTORS:
         raise ValueError(f"stream: rule: a budget of {budget:.0f} is too large for a file")

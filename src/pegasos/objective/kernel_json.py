@@ -10,25 +10,53 @@ import math
 from numbers import Real
 from typing import Any
 
-from pegasos.objective.kernels import Function, is_kernel, kernel_types, leaves, resolved
+from pegasos.objective.kernels import (
+    Function,
+    is_kernel,
+    is_ours,
+    kernel_types,
+    leaves,
+    mapped,
+    parts,
+    resolved,
+)
 
-MOST_LEAVES = 64  # of a kernel in a file: each more has to be compiled
+MOST_PARTS, DEEPEST = 64, 16  # of a kernel in a file: all of it has to be compiled
+_INNER = ("left", "right", "kernel")
+_NUMBERS = ("gamma", "coef0", "degree", "factor", "constant")
 
 
 def to_json(kernel: Any) -> dict[str, Any]:
     """The kernel as plain values; a TypeError if it is not made of numbers."""
-    made_of = leaves(kernel)
-    if any(isinstance(leaf, Function) for leaf in made_of):
+    if any(isinstance(leaf, Function) for leaf in leaves(kernel)):
         raise TypeError(
             f"{kernel!r} is Python code, which a model file never holds: use pickle, or write the "
             "function as a kernel of its own with @kernel (see pegasos.kernels)"
         )
-    if len(made_of) > MOST_LEAVES:
-        raise ValueError(f"a kernel of {len(made_of)} parts, more than {MOST_LEAVES}")
+    _within_limits(kernel)
+    return _written(kernel)
+
+
+def _written(kernel: Any) -> dict[str, Any]:
     return {
         "kernel": type(kernel).__name__,
-        "fields": [to_json(value) if is_kernel(value) else _plain(value) for value in kernel],
+        "fields": [_written(value) if is_kernel(value) else _plain(value) for value in kernel],
     }
+
+
+def _within_limits(kernel: Any) -> None:
+    level, count, depth = [kernel], 0, 0
+    while level:
+        count, depth = count + len(level), depth + 1
+        _refuse_beyond(count, depth)
+        level = [part for one in level for part in parts(one)]
+
+
+def _refuse_beyond(count: int, depth: int) -> None:
+    if count > MOST_PARTS:
+        raise ValueError(f"kernel: more than {MOST_PARTS} parts, the most in a file")
+    if depth > DEEPEST:
+        raise ValueError(f"kernel: nested more than {DEEPEST} deep, the most in a file")
 
 
 def _plain(value: Any) -> Any:
@@ -42,15 +70,14 @@ def _plain(value: Any) -> Any:
 def from_json(value: Any) -> Any:
     """The kernel, its numbers checked; a ValueError says what is wrong."""
     try:
-        return _made(value, [0])
-    except (KeyError, TypeError, OverflowError, RecursionError) as error:
+        return _made(value, [0], 1)
+    except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"kernel: {str(error)[:100]}") from None
 
 
-def _made(value: Any, count: list[int]) -> Any:
+def _made(value: Any, count: list[int], depth: int) -> Any:
     count[0] += 1
-    if count[0] > 4 * MOST_LEAVES:
-        raise ValueError(f"kernel: more than {MOST_LEAVES} parts")
+    _refuse_beyond(count[0], depth)
     name, fields = value["kernel"], value["fields"]
     known = kernel_types()
     if not isinstance(name, str) or name not in known or known[name] is Function:
@@ -60,32 +87,30 @@ def _made(value: Any, count: list[int]) -> Any:
         )
     if not isinstance(fields, list) or len(fields) != len(known[name]._fields):
         raise ValueError(f"kernel: the fields of {name} are missing")
-    parts = [_made(field, count) if isinstance(field, dict) else field for field in fields]
-    return known[name](*parts)
+    return known[name](
+        *(_made(field, count, depth + 1) if isinstance(field, dict) else field for field in fields)
+    )
 
 
 def checked(kernel: Any) -> Any:
     """The kernel of a fitted model: with numbers, and those in range."""
-    for leaf in leaves(kernel):
-        for name, value in zip(leaf._fields, leaf, strict=True):
-            if name in ("gamma", "coef0", "degree"):
-                _number(name, value)
-    _factors(kernel)
-    return resolved(kernel, None)
+    _check_places(kernel)
+    return resolved(mapped(kernel, _number), None)
 
 
-def _factors(kernel: Any) -> None:
+def _check_places(kernel: Any) -> None:
+    """Kernels where kernels belong, and only there."""
     for name, value in zip(kernel._fields, kernel, strict=True):
+        if is_ours(type(kernel)) and is_kernel(value) != (name in _INNER):
+            wanted = "a kernel" if name in _INNER else "a number"
+            raise ValueError(f"kernel: {name} must be {wanted}, got {str(value)[:40]!r}")
         if is_kernel(value):
-            _factors(value)
-        elif name in ("factor", "constant"):
-            if not _number(name, value) >= 0.0:
-                raise ValueError(f"kernel: {name} must be >= 0, got {value!r}")
-        elif name in ("left", "right", "kernel"):
-            raise ValueError(f"kernel: {name} must be a kernel")
+            _check_places(value)
 
 
-def _number(name: str, value: Any) -> float:
+def _number(name: str, value: Any) -> Any:
+    if name not in _NUMBERS:
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"kernel: {name} must be a number, got {str(value)[:40]!r}")
     try:
@@ -94,4 +119,6 @@ def _number(name: str, value: Any) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise ValueError(f"kernel: {name} is not finite")
+    if name in ("factor", "constant") and number < 0.0:
+        raise ValueError(f"kernel: {name} must be >= 0, got {value!r}")
     return number

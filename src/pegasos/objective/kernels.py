@@ -44,9 +44,14 @@ def is_kernel_type(cls: type) -> bool:
     return cls in _KERNELS
 
 
+def is_ours(cls: type) -> bool:
+    """Whether a type of kernels is one of this module."""
+    return cls.__module__ == __name__
+
+
 def kernel_types() -> dict[str, Any]:
     """Kernels by the names of their types; the package's own go before others."""
-    ours = [cls for cls in _KERNELS if cls.__module__ == __name__]
+    ours = [cls for cls in _KERNELS if is_ours(cls)]
     return {cls.__name__: cls for cls in (*_KERNELS, *ours)}
 
 
