@@ -1,5 +1,7 @@
 """Feature maps: laws of their inner products, storages and blocks."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +12,7 @@ from pegasos.core.rows import DenseRows
 from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows
 from pegasos.data.samples import load_sample
-from pegasos.kernels import Function, Gaussian, Laplacian, Linear, Polynomial
+from pegasos.kernels import Function, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 from pegasos.maps import mapped_rows
 from pegasos.maps.mapped_rows import MappedRows
 from pegasos.maps.prototypes import SELECTIONS
@@ -130,6 +132,48 @@ def test_operations_on_mapped_rows_are_those_on_their_image(X, made, storage, mo
         ):
             want = operation(stored, *given)
             np.testing.assert_allclose(operation(lazy, *given), want, atol=1e-6 * abs(want).max())
+
+
+@pytest.mark.parametrize(
+    ("made", "most"),
+    [
+        (FourierMap(m=100, random_state=0), 150),
+        (NystroemMap(m=200, random_state=0), 50),  # 200 x 47000 numbers are 75 MB
+        (NystroemMap(m=10**6), 50),
+    ],
+)
+def test_wide_sparse_rows_are_not_written_out(made, most):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 47_000), density=1e-3, format="csr", random_state=rng)
+    X = sp.vstack([X, X[:100]], format="csr")  # rows that are equal
+    made.fit_transform(X)  # compiled now
+    tracemalloc.start()
+    try:
+        Z = made.fit_transform(X)
+        assert tracemalloc.get_traced_memory()[1] < 1e6 * most
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(Z[:100], Z[300:], atol=1e-9)
+    if isinstance(made, NystroemMap) and made.m == 10**6:
+        assert np.array_equal(made.component_indices_, np.arange(300))
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_centres_are_in_all_of_forty_groups(storage, offset):
+    rng = np.random.default_rng(1)
+    groups = rng.normal(size=(40, 7)) * 3.0
+    label = rng.integers(40, size=2000)
+    X = offset + groups[label] + 0.01 * rng.normal(size=(2000, 7))
+    made = NystroemMap(Linear(), m=40, random_state=0).fit(storage(X))
+    apart = np.linalg.norm(made.components_[:, None] - (offset + groups), axis=2)
+    assert made.components_.shape == (40, 7) and apart.min(axis=0).max() < 0.05
+
+
+def test_leverage_of_what_is_no_kernel(X):
+    for kernel in (Sigmoid(1.0, -1.0), Function(lambda A, B: -(A @ B.T))):
+        Z = NystroemMap(kernel, m=50, prototypes="leverage", random_state=0).fit_transform(X)
+        assert np.isfinite(Z).all()
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,15 @@ def as_rows(X: Any, bias: float = 0.0, sort: bool = True) -> DenseRows | CsrRows
     return CsrRows(values, columns, starts, int(X.shape[1]), float(bias))
 
 
+def as_matrix(rows: Any) -> Any:
+    """The way back: the array, or a CSR matrix in the same memory."""
+    if not isinstance(rows, CsrRows):
+        return rows.values
+    columns = rows.columns.view(np.int32 if rows.columns.itemsize == 4 else np.int64)
+    inner = rows.values, columns, rows.starts.astype(np.int64)
+    return sp.csr_array(inner, shape=(len(rows.starts) - 1, rows.width))
+
+
 def canonical(X: Any) -> Any:
     """A CSR matrix with sorted, unique columns; a copy if need be; an error if it is corrupt."""
     _check_starts(X)
