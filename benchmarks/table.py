@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+
 HERE = Path(__file__).parent
 
 
@@ -68,4 +70,6 @@ def cell(value) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):  # of repetitions
+        return f"{np.mean(value):.4f} ± {np.std(value, ddof=1):.4f}"
     return f"{value:.3g}" if isinstance(value, float) else str(value)

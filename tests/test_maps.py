@@ -10,7 +10,7 @@ from pegasos import FourierMap, NystroemMap
 from pegasos.core.matrix import all_products, bent, combine, gram, occupied, products, squares
 from pegasos.core.rows import DenseRows
 from pegasos.core.threads import use_threads
-from pegasos.data.check import as_rows
+from pegasos.data.check import as_rows, variance
 from pegasos.data.samples import load_sample
 from pegasos.kernels import Function, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 from pegasos.maps import mapped_rows
@@ -158,6 +158,20 @@ def test_wide_sparse_rows_are_not_written_out(made, most):
         assert np.array_equal(made.component_indices_, np.arange(300))
 
 
+def test_the_variance_of_an_array_needs_no_copy_of_it():
+    X = np.random.default_rng(0).normal(size=(40_000, 50)).astype(np.float32)
+    weight = np.arange(40_000) % 3
+    repeated = X.repeat(weight, axis=0).var(dtype=np.float64)
+    variance(X[:9])
+    tracemalloc.start()
+    try:
+        found = variance(X), variance(X, weight)
+        assert tracemalloc.get_traced_memory()[1] < X.nbytes
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(found, (X.var(dtype=np.float64), repeated), rtol=1e-12)
+
+
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 def test_centres_are_in_all_of_forty_groups(storage, offset):
@@ -197,5 +211,5 @@ def test_a_sample_of_a_stream_is_a_sample_of_its_rows():
     counts = np.bincount(np.concatenate(drawn).astype(int), minlength=40)
     assert abs(counts - 100).max() < 6 * np.sqrt(100 * 0.75)  # six standard deviations
     assert np.array_equal(sample_rows(np.split(X, 8), 99), X)
-    blocks = [sp.csr_matrix(part) for part in np.split(X, 4)]
+    blocks = [(sp.csr_matrix(part), None) for part in np.split(X, 4)]
     assert np.array_equal(sample_rows(blocks, 10, 0).toarray()[:, 0], sample_rows([X], 10, 0)[:, 0])
