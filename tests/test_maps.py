@@ -134,6 +134,7 @@ def test_operations_on_mapped_rows_are_those_on_their_image(X, made, storage, mo
             np.testing.assert_allclose(operation(lazy, *given), want, atol=1e-6 * abs(want).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "most"),
     [
