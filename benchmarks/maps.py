@@ -38,7 +38,7 @@ def selection(names: tuple[str, ...] = SETS) -> None:
 
 
 def report(rows: list[dict]) -> None:
-    errors = np.array([[float(row[method].split()[0]) for method in METHODS] for row in rows])
+    errors = np.array([[np.mean(row[method]) for method in METHODS] for row in rows])
     behind = np.exp(np.log(errors / errors.min(axis=1, keepdims=True)).mean(axis=0))
     each = [f"{method} {ratio:.2f}" for method, ratio in zip(METHODS, behind, strict=True)]
     text = [
@@ -67,7 +67,7 @@ def _selected(name: str) -> list[dict]:
                     m=m, gamma="auto", C=10.0, prototypes=method, random_state=seed
                 ).fit(A, a)
                 errors.append(1.0 - model.score(B, b))
-            row[method] = f"{np.mean(errors):.4f} ± {np.std(errors, ddof=1):.4f}"
+            row[method] = errors
         rows.append(row)
         print(" ".join(f"{k}={cell(v)}" for k, v in row.items()), flush=True)
     return rows

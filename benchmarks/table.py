@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+
 HERE = Path(__file__).parent
 
 
@@ -68,6 +70,8 @@ def cell(value) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):  # of repetitions
+        return f"{np.mean(value):.4f} ± {np.std(value, ddof=1):.4f}"
     if isinstance(value, int) or (isinstance(value, float) and abs(value) >= 999.5):
         return f"{value:,.0f}"
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,8 +1,11 @@
 """FixedSizeSVC: the mapped problem is solved and proven, in memory or block by block."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from pegasos import SVC, FixedSizeSVC, LinearSVC, NystroemMap, PegasosClassifier
@@ -94,6 +97,47 @@ def test_m_grows_while_it_helps_and_time_allows():
     assert tried == [64 * 2**k for k in range(len(tried))] and len(tried) > 1
     assert model.m_ in tried and model.score(X, y) > 0.95
     assert len(FixedSizeSVC(**known, max_time=1e-3).fit(X, y).growth_) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_last_fit_has_time_for_what_a_trial_found(data):
+    known = {"solver": "pegasos", "loss": "hinge", "C": 30.0, "tol": 1e-9, "random_state": 0}
+    FixedSizeSVC(m=20, max_iter=2, **known).fit(*data)  # compiled now
+    model = FixedSizeSVC(m="auto", max_iter=10**6, max_time=0.4, **known).fit(*data)
+    assert len(model.growth_) == 1 and model.growth_[0].seconds < 0.3
+    assert model.n_iter_ > 50 and model.score(*data) >= model.growth_[0].score
+
+
+@pytest.mark.parametrize("solver", ["dual", "pegasos"])
+def test_m_grows_no_further_than_the_image_has_room(data, solver):
+    known = {"m": "auto", "loss": "hinge", "solver": solver, "tol": 0.5, "max_iter": 3}
+    room = 1e-6 * 8 * 500 * 70
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert FixedSizeSVC(**known, cache_size=room).fit(*data).m_ == 64
+        assert FixedSizeSVC(**known, cache_size=room / 7).fit(*data).m_ == 10
+
+
+def test_a_class_of_one_row_is_learnt_from(data):
+    X, y = data
+    for rare in (0, 7, 11):  # wherever it is
+        label = (np.arange(60) == rare).astype(int)
+        model = FixedSizeSVC(m="auto", tol=0.1).fit(X[:60], label)
+        assert model.growth_ and list(model.classes_) == [0, 1]
+    few = FixedSizeSVC(m="auto", tol=0.1).fit(X[:3], [0, 1, 2])
+    assert few.growth_ == [] and few.m_ == 64
+
+
+def test_gamma_knows_weights_of_rows_but_not_of_classes(data):
+    X, y = data
+    weight = np.where(y == 1, 3.0, 1.0)
+
+    def gamma(weight=None, **settings):
+        return FixedSizeSVC(m=5, tol=0.1, **settings).fit(X, y, weight).map_.kernel_.gamma
+
+    assert gamma(class_weight={1: 3.0}, C=5.0) == gamma() != gamma(weight)
+    assert gamma(weight, class_weight="balanced") == gamma(weight)
 
 
 def test_a_map_and_a_stream_learn_in_constant_memory(data):

@@ -1,5 +1,7 @@
 """Feature maps: laws of their inner products, storages and blocks."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,9 +10,9 @@ from pegasos import FourierMap, NystroemMap
 from pegasos.core.matrix import all_products, bent, combine, gram, occupied, products, squares
 from pegasos.core.rows import DenseRows
 from pegasos.core.threads import use_threads
-from pegasos.data.check import as_rows
+from pegasos.data.check import as_rows, variance
 from pegasos.data.samples import load_sample
-from pegasos.kernels import Function, Gaussian, Laplacian, Linear, Polynomial
+from pegasos.kernels import Function, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 from pegasos.maps import mapped_rows
 from pegasos.maps.mapped_rows import MappedRows
 from pegasos.maps.prototypes import SELECTIONS
@@ -132,6 +134,63 @@ def test_operations_on_mapped_rows_are_those_on_their_image(X, made, storage, mo
             np.testing.assert_allclose(operation(lazy, *given), want, atol=1e-6 * abs(want).max())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("made", "most"),
+    [
+        (FourierMap(m=100, random_state=0), 150),
+        (NystroemMap(m=200, random_state=0), 50),  # 200 x 47000 numbers are 75 MB
+        (NystroemMap(m=10**6), 50),
+    ],
+)
+def test_wide_sparse_rows_are_not_written_out(made, most):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 47_000), density=1e-3, format="csr", random_state=rng)
+    X = sp.vstack([X, X[:100]], format="csr")  # rows that are equal
+    made.fit_transform(X)  # compiled now
+    tracemalloc.start()
+    try:
+        Z = made.fit_transform(X)
+        assert tracemalloc.get_traced_memory()[1] < 1e6 * most
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(Z[:100], Z[300:], atol=1e-9)
+    if isinstance(made, NystroemMap) and made.m == 10**6:
+        assert np.array_equal(made.component_indices_, np.arange(300))
+
+
+def test_the_variance_of_an_array_needs_no_copy_of_it():
+    X = np.random.default_rng(0).normal(size=(40_000, 50)).astype(np.float32)
+    weight = np.arange(40_000) % 3
+    repeated = X.repeat(weight, axis=0).var(dtype=np.float64)
+    variance(X[:9])
+    tracemalloc.start()
+    try:
+        found = variance(X), variance(X, weight)
+        assert tracemalloc.get_traced_memory()[1] < X.nbytes
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(found, (X.var(dtype=np.float64), repeated), rtol=1e-12)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_centres_are_in_all_of_forty_groups(storage, offset):
+    rng = np.random.default_rng(1)
+    groups = rng.normal(size=(40, 7)) * 3.0
+    label = rng.integers(40, size=2000)
+    X = offset + groups[label] + 0.01 * rng.normal(size=(2000, 7))
+    made = NystroemMap(Linear(), m=40, random_state=0).fit(storage(X))
+    apart = np.linalg.norm(made.components_[:, None] - (offset + groups), axis=2)
+    assert made.components_.shape == (40, 7) and apart.min(axis=0).max() < 0.05
+
+
+def test_leverage_of_what_is_no_kernel(X):
+    for kernel in (Sigmoid(1.0, -1.0), Function(lambda A, B: -(A @ B.T))):
+        Z = NystroemMap(kernel, m=50, prototypes="leverage", random_state=0).fit_transform(X)
+        assert np.isfinite(Z).all()
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [
@@ -153,5 +212,5 @@ def test_a_sample_of_a_stream_is_a_sample_of_its_rows():
     counts = np.bincount(np.concatenate(drawn).astype(int), minlength=40)
     assert abs(counts - 100).max() < 6 * np.sqrt(100 * 0.75)  # six standard deviations
     assert np.array_equal(sample_rows(np.split(X, 8), 99), X)
-    blocks = [sp.csr_matrix(part) for part in np.split(X, 4)]
+    blocks = [(sp.csr_matrix(part), None) for part in np.split(X, 4)]
     assert np.array_equal(sample_rows(blocks, 10, 0).toarray()[:, 0], sample_rows([X], 10, 0)[:, 0])

@@ -15,6 +15,8 @@ from pegasos.core.jit import hot
 from pegasos.core.rows import CsrRows, DenseRows
 from pegasos.core.threads import run_blocks
 
+_ENTRIES = 1 << 18  # of an array, in float64 at a time
+
 
 def small_dtype(X: Any) -> list[type] | type:
     """dtypes to ask of scikit-learn's validation: small integers fit float32 exactly."""
@@ -38,12 +40,12 @@ def as_rows(X: Any, bias: float = 0.0, sort: bool = True) -> DenseRows | CsrRows
 
 
 def as_matrix(rows: DenseRows | CsrRows) -> Any:
-    """The array or CSR matrix that rows stand for."""
+    """The array or CSR matrix that rows stand for, in the same memory."""
     if isinstance(rows, DenseRows):
         return rows.values
-    signed = np.int32 if rows.columns.itemsize == 4 else np.int64
-    parts = (rows.values, rows.columns.view(signed), rows.starts.astype(signed))
-    return sp.csr_matrix(parts, shape=(len(rows.starts) - 1, rows.width))
+    columns = rows.columns.view(np.int32 if rows.columns.itemsize == 4 else np.int64)
+    inner = rows.values, columns, rows.starts.astype(np.int64)
+    return sp.csr_matrix(inner, shape=(len(rows.starts) - 1, rows.width))
 
 
 def canonical(X: Any) -> Any:
@@ -114,13 +116,26 @@ def frozen(a: np.ndarray) -> np.ndarray:
 
 def variance(X: Any, weight: np.ndarray | None = None) -> float:
     """Of all entries, the zeros of a CSR matrix included; with weights of the rows."""
-    if weight is None and not sp.issparse(X):
-        return float(np.asarray(X).var(dtype=np.float64))
+    X = X if sp.issparse(X) else np.asarray(X)
     w = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
     if not sp.issparse(X):
-        mean = float(w @ X.mean(axis=1, dtype=np.float64)) / w.sum()
-        rest = np.subtract(X, mean, dtype=np.float64)
-        return float(w @ np.einsum("ij,ij->i", rest, rest)) / (w.sum() * X.shape[1])
+        return _array_variance(X, w)
     each, size = np.repeat(w, np.diff(X.indptr)), w.sum() * X.shape[1]
     mean = float(each @ X.data.astype(np.float64)) / size
     return float(each @ np.square(X.data, dtype=np.float64)) / size - mean * mean
+
+
+def _array_variance(X: np.ndarray, w: np.ndarray) -> float:
+    """In blocks: a memory-mapped array is read, not copied."""
+    size, block = w.sum() * X.shape[1], max(1, _ENTRIES // X.shape[1])
+
+    def total(start: int, stop: int) -> float:
+        return float(w[start:stop] @ X[start:stop].sum(axis=1, dtype=np.float64))
+
+    mean = sum(run_blocks(total, len(X), block)) / size
+
+    def squares(start: int, stop: int) -> float:
+        rest = np.subtract(X[start:stop], mean, dtype=np.float64)
+        return float(w[start:stop] @ np.einsum("ij,ij->i", rest, rest))
+
+    return sum(run_blocks(squares, len(X), block)) / size

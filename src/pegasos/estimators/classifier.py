@@ -40,6 +40,14 @@ class Data(NamedTuple):
     kept: np.ndarray
 
 
+def kept_weights(data: Data, y: Any, sample_weight: Any) -> np.ndarray | None:
+    """The sample weights of the rows of the data, without those of classes; None if not given."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    return np.broadcast_to(weight, len(np.asarray(y)))[data.kept]
+
+
 def class_weights(given: Any, classes: np.ndarray, y: Any, weight: np.ndarray) -> np.ndarray:
     """The factor of each class."""
     found = compute_class_weight(given, classes=classes, y=y, sample_weight=weight)

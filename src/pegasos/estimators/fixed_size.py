@@ -13,8 +13,8 @@ from pegasos.core.rows import n_rows
 from pegasos.data.check import as_rows
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
-from pegasos.estimators.classifier import Data
-from pegasos.estimators.growth import grown
+from pegasos.estimators.classifier import Data, kept_weights
+from pegasos.estimators.growth import FIRST, grown
 from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.online import PegasosClassifier
 from pegasos.maps.image import in_dtype, width
@@ -41,8 +41,8 @@ class FixedSizeSVC(LinearClassifier):
     ----------
     m : int or "auto", default=500
         Prototypes. "auto" doubles them from 64 on while that lowers the error on a fifth of the
-        rows kept aside by more than half of its standard error, and the time allows it; then all
-        rows are fitted.
+        rows kept aside by more than half of its standard error, and time and memory allow it; then
+        all rows are fitted. Of each class a row is learnt from; if that leaves none aside, m is 64.
     kernel, gamma, degree, coef0, prototypes, threshold
         As in `NystroemMap`.
     C, lam, tol, max_iter, max_time, stop, intercept, fit_intercept, intercept_scaling,
@@ -142,8 +142,8 @@ class FixedSizeSVC(LinearClassifier):
         began = time.perf_counter()
         data = super()._read(X, y, sample_weight)
         kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
-        kernel = resolved(kernel, data.X, data.c)
-        self.growth_ = grown(self, data, kernel) if self.m == "auto" else []
+        kernel = resolved(kernel, data.X, kept_weights(data, y, sample_weight))
+        self.growth_ = grown(self, data, kernel, self._most(data)) if self.m == "auto" else []
         self.m_ = self._chosen_m()
         self.map_ = NystroemMap(
             kernel,
@@ -157,9 +157,16 @@ class FixedSizeSVC(LinearClassifier):
         return data
 
     def _chosen_m(self) -> int:
-        if self.growth_:
-            return max(self.growth_, key=lambda tried: tried.score).m
-        return par.count("m", self.m)
+        if self.m != "auto":
+            return par.count("m", self.m)
+        return max(self.growth_, key=lambda tried: tried.score).m if self.growth_ else FIRST
+
+    def _most(self, data: Data) -> int:
+        """Prototypes that the solver has room for."""
+        if self.solver not in ROW_BY_ROW:
+            return len(data.label)
+        room = 1e6 * par.positive("cache_size", self.cache_size)
+        return max(1, int(room / (len(data.label) * data.X.dtype.itemsize)))
 
     def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
         """Rows of X under the map, never written out."""

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import train_test_split
 
 from pegasos.estimators.classifier import Data
 
@@ -26,25 +25,37 @@ class Tried(NamedTuple):
     seconds: float
 
 
-def grown(estimator: Any, data: Data, kernel: Any) -> list[Tried]:
-    """Trials with twice as many prototypes each, until that does not help."""
-    rows = np.arange(len(data.label))
-    try:
-        train, test = train_test_split(rows, test_size=ASIDE, stratify=data.label, random_state=0)
-    except ValueError:  # a class of one row
-        train, test = train_test_split(rows, test_size=ASIDE, random_state=0)
-    began, tried, m = time.perf_counter(), list[Tried](), FIRST
-    while True:
+def grown(estimator: Any, data: Data, kernel: Any, most: int) -> list[Tried]:
+    """Trials with twice as many prototypes each, up to `most`, until that does not help.
+
+    A trial may take as long as the fit of all rows after it. There is none if there are too few
+    rows to keep some aside.
+    """
+    train, test = _split(data.label)
+    end = time.perf_counter() + (estimator.max_time or np.inf)
+    tried, most = list[Tried](), min(most, MOST, len(train))
+    m = min(FIRST, most)
+    while test.size:
         start = time.perf_counter()
-        score = _score(estimator, data, kernel, m, train, test)
-        tried.append(Tried(m, score, time.perf_counter() - start))
+        share = (end - start) / (1.0 + 1.0 / (1.0 - ASIDE))
+        score = _score(_trial(estimator, kernel, m, share), data, train, test)
+        now = time.perf_counter()
+        tried.append(Tried(m, score, now - start))
         m *= 2
-        if m > min(MOST, len(train)) or not _goes_on(tried, len(test)):
-            return tried
-        ahead = DEARER * tried[-1].seconds / (1.0 - ASIDE)  # the last one, on all rows
-        left = (estimator.max_time or np.inf) - (time.perf_counter() - began)
-        if DEARER * tried[-1].seconds + ahead > left:
-            return tried
+        ahead = DEARER * tried[-1].seconds * (1.0 + 1.0 / (1.0 - ASIDE))  # and the fit of all rows
+        if m > most or not _goes_on(tried, len(test)) or ahead > end - now:
+            break
+    return tried
+
+
+def _split(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to learn from, of each class at least one, and rows to judge by, in proportion."""
+    order = np.random.default_rng(0).permutation(len(label))
+    order = order[np.argsort(label[order], kind="stable")]
+    others = np.delete(order, np.unique(label[order], return_index=True)[1])
+    every = round(1.0 / ASIDE)
+    test = np.sort(others[every - 1 :: every])
+    return np.setdiff1d(np.arange(len(label)), test), test
 
 
 def _goes_on(tried: list[Tried], n: int) -> bool:
@@ -55,9 +66,13 @@ def _goes_on(tried: list[Tried], n: int) -> bool:
     return score - before > ENOUGH * np.sqrt(max(score * (1.0 - score), 1.0 / n) / n)
 
 
-def _score(estimator: Any, data: Data, kernel: Any, m: int, train, test) -> float:
+def _trial(estimator: Any, kernel: Any, m: int, seconds: float) -> Any:
     settings = {"m": m, "kernel": kernel, "C": 1.0, "lam": None, "class_weight": None}
-    model = clone(estimator).set_params(**settings, stop=None)
+    limit = max(seconds, 1e-9) if np.isfinite(seconds) else None
+    return clone(estimator).set_params(**settings, stop=None, max_time=limit)
+
+
+def _score(model: Any, data: Data, train: np.ndarray, test: np.ndarray) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is short of tol is judged as well
         model.fit(data.X[train], data.label[train], sample_weight=data.c[train])

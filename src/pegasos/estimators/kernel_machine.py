@@ -16,7 +16,14 @@ from pegasos.core.logs import warn
 from pegasos.core.threads import use_threads
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.classifier import ACTIONS, Classifier, Data, asked, class_weights
+from pegasos.estimators.classifier import (
+    ACTIONS,
+    Classifier,
+    Data,
+    asked,
+    class_weights,
+    kept_weights,
+)
 from pegasos.estimators.kernel_checks import foretell, refuse_beyond_memory, warn_unless_kernel
 from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef
 from pegasos.estimators.one_vs_all import Watch, solve
@@ -147,10 +154,7 @@ class KernelMachine(Classifier):
             if data.kept.size < n:
                 data = data._replace(X=data.X[:, data.kept])
         self.shape_fit_ = (n, self.n_features_in_)
-        weight = None
-        if sample_weight is not None:
-            weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n)[data.kept]
-        self.kernel_ = resolved(given, data.X, weight)
+        self.kernel_ = resolved(given, data.X, kept_weights(data, y, sample_weight))
         return data
 
     def _row_costs(self, X, y, label, sample_weight) -> np.ndarray:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from pegasos.estimators.classifier import Data
+from pegasos.estimators.classifier import Data, kept_weights
 from pegasos.estimators.linear import COMMON, LinearSVC
 from pegasos.maps.polynomial import PolynomialMap
 
@@ -106,12 +104,8 @@ class PolynomialSVC(LinearSVC):
 
     def _read(self, X, y, sample_weight) -> Data:
         data = super()._read(X, y, sample_weight)
-        weight = None
-        if sample_weight is not None:
-            n = len(np.asarray(y))
-            weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n)[data.kept]
         given = PolynomialMap(**{name: getattr(self, name) for name in _OF_MAP})
-        self.map_ = given.settle(data.X, weight)
+        self.map_ = given.settle(data.X, kept_weights(data, y, sample_weight))
         if hasattr(self, "feature_names_in_"):
             self.map_.feature_names_in_ = self.feature_names_in_
         return data

@@ -99,7 +99,7 @@ class FourierMap(ImageMap):
             self.kernel_ = resolved(kernel, X)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         drawn = _frequencies(self.kernel_, waves, X.shape[1], bool(self.orthogonal), rng)
-        frequencies = points(Linear(), drawn.astype(X.dtype))
+        frequencies = points(Linear(), drawn.astype(X.dtype, copy=False))
         self._image = Image(Waves(frequencies, waves**-0.5), np.zeros((0, 0)))
         self.n_components_ = width(self._image)
         return self
@@ -108,10 +108,10 @@ class FourierMap(ImageMap):
 def _frequencies(kernel: Any, waves: int, d: int, orthogonal: bool, rng: Any) -> np.ndarray:
     if isinstance(kernel, Laplacian):
         return kernel.gamma * rng.standard_cauchy((waves, d))
-    F = rng.standard_normal((-(-waves // d) * d, d))
-    if orthogonal:
-        for s in range(0, len(F), d):
+    F = rng.standard_normal((waves, d))
+    if orthogonal:  # lengths and directions of normal vectors are independent: one draw for both
+        for s in range(0, waves, d):
             length = np.linalg.norm(F[s : s + d], axis=1)
-            Q, _ = np.linalg.qr(rng.standard_normal((d, d)))
-            F[s : s + d] = length[:, None] * Q
-    return np.sqrt(2.0 * kernel.gamma) * F[:waves]
+            F[s : s + d] = length[:, None] * np.linalg.qr(F[s : s + d].T)[0].T
+    F *= np.sqrt(2.0 * kernel.gamma)
+    return F

@@ -17,7 +17,8 @@ import numpy as np
 from scipy.linalg import eigh
 
 from pegasos.core.dispatch import generic
-from pegasos.core.rows import n_rows
+from pegasos.core.rows import CsrRows, n_rows
+from pegasos.data.check import as_matrix
 from pegasos.objective.kernel_blocks import block, diagonal, precise, values_dtype
 from pegasos.objective.kernel_points import Points, in_precision_of, n_points, points
 from pegasos.objective.kernels import Linear
@@ -94,7 +95,11 @@ def _(features):
 
 @raw.register(Waves)
 def _(features, rows):
-    T = block(Linear(), points(Linear(), rows, like=features.frequencies), features.frequencies)
+    F, x = features.frequencies, points(Linear(), rows)
+    if isinstance(x.rows, CsrRows):  # few entries: not written out
+        T = as_matrix(x.rows) @ F.rows.values.T
+    else:
+        T = block(Linear(), points(Linear(), x.rows, like=F), F)
     out = np.concatenate([np.cos(T), np.sin(T, out=T)], axis=1)
     out *= T.dtype.type(features.scale)
     return out

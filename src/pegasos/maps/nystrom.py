@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from pegasos.core.cross import gathered, written_out
+from pegasos.core.cross import gathered
+from pegasos.core.digest import row_digests
 from pegasos.core.parameters import count, one_of, positive
 from pegasos.core.rows import CsrRows, DenseRows, n_rows
 from pegasos.data.check import as_rows
@@ -171,7 +172,7 @@ def _sample(kernel: Any, rows: Any, m: int, rng: Any) -> tuple[Points, np.ndarra
 
 
 def _first_of_equals(rows: DenseRows | CsrRows) -> np.ndarray:
-    return np.sort(np.unique(written_out(rows), axis=0, return_index=True)[1])
+    return np.sort(np.unique(row_digests(rows), return_index=True)[1])
 
 
 def _all(sample: Points) -> Chosen:

@@ -4,10 +4,10 @@ entropy   the quadratic Renyi entropy -log(1/m^2 sum_ij K(z_i, z_j)) raised by s
           candidate takes the place of the prototype whose going lowers the sum most, if it does.
           Sums over the rows of the m x m matrix are kept, so that a trial costs O(m) (Suykens et
           al. 2002, chapter 6; Jumutc, Huang, Suykens 2013, Algorithm 2)
-kmeans    centres of k-means, begun by draws in proportion to the squared distance from those
-          drawn before (Zhang, Tsang, Kwok 2008; Bahmani et al. 2012)
+kmeans    centres of k-means, in the storage of the rows (Zhang, Tsang, Kwok 2008)
 leverage  rows drawn by approximate ridge leverage, 1/rho (K(x, x) - k(x)' (K + rho I)^-1 k(x)),
-          with random rows behind K and k (Musco and Musco 2017)
+          with random rows behind K and k (Musco and Musco 2017); rho is raised where K has
+          negative eigenvalues
 random    rows drawn at random; the set with which entropy begins
 """
 
@@ -16,22 +16,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve, eigvalsh
 
-from pegasos.core.cross import written_out
 from pegasos.core.jit import hot
 from pegasos.core.matrix import sqnorms
 from pegasos.core.rows import CsrRows, DenseRows
 from pegasos.core.threads import run_blocks
-from pegasos.data.check import as_rows, frozen
+from pegasos.data.check import as_matrix, as_rows
 from pegasos.objective.kernel_blocks import block, diagonal, precise
 from pegasos.objective.kernel_points import Points, n_points, take
-from pegasos.objective.kernels import Linear
+from pegasos.solvers.k_means import k_means
 
 _BATCH = 256  # candidates whose kernel values are computed together
-_ROUNDS = 8  # of draws that begin k-means
-_LLOYD = 5  # steps of k-means
 
 
 class Chosen(NamedTuple):
@@ -100,70 +96,8 @@ def _swap(K, sums, towards, among, names, index):
 def by_kmeans(kernel: Any, points: Points, m: int, rng: np.random.Generator) -> Chosen:
     if not isinstance(points.rows, DenseRows | CsrRows):
         raise ValueError("prototypes='kmeans' is for rows of numbers; use 'random' or 'entropy'")
-    X: Any = _matrix(points.rows)
-    centers = take(points, _spread_out(points, m, rng))
-    for _ in range(_LLOYD):
-        label, _ = _nearest(points, centers)
-        members = sp.csr_array((np.ones(len(label), X.dtype), label, np.arange(len(label) + 1)))
-        members.resize((len(label), m))
-        size = np.bincount(label, minlength=m)
-        means = members.T @ X
-        means = means.toarray() if sp.issparse(means) else means
-        held = size > 0
-        moved = written_out(centers.rows).copy()
-        moved[held] = means[held] / size[held, None]
-        rows = _like(points.rows, moved.astype(X.dtype, copy=False))
-        centers = Points(rows, sqnorms(rows), points.center)
-    return Chosen(centers, np.arange(0))
-
-
-def _spread_out(points: Points, m: int, rng: np.random.Generator) -> np.ndarray:
-    """Points drawn in rounds by their squared distance from those of the rounds before."""
-    n = n_points(points)
-    index = rng.permutation(n)[: max(1, m // _ROUNDS)]
-    away = _nearest(points, take(points, index))[1]
-    while len(index) < m:
-        away[index] = 0.0
-        possible = int(np.count_nonzero(away))
-        more = min(m - len(index), max(1, -(-m // _ROUNDS)), possible)
-        if not more:  # all others repeat those that were drawn
-            rest = np.setdiff1d(np.arange(n), index)
-            return np.append(index, rng.permutation(rest)[: m - len(index)])
-        drawn = rng.choice(n, more, replace=False, p=away / away.sum())
-        np.minimum(away, _nearest(points, take(points, drawn))[1], out=away)
-        index = np.append(index, drawn)
-    return index
-
-
-def _nearest(points: Points, centers: Points) -> tuple[np.ndarray, np.ndarray]:
-    """The number of the nearest centre of each point, and the squared distance to it."""
-    n = n_points(points)
-    label, away = np.empty(n, np.int64), np.empty(n)
-
-    def part(start: int, stop: int) -> None:
-        rows = slice(start, stop)
-        D = centers.sqnorms - 2.0 * block(Linear(), take(points, rows), centers)
-        label[rows] = D.argmin(axis=1)
-        away[rows] = np.maximum(points.sqnorms[rows] + D[np.arange(len(D)), label[rows]], 0.0)
-
-    run_blocks(part, n, max(64, (1 << 19) // n_points(centers)))
-    away[away <= 1e-7 * points.sqnorms] = 0.0  # rounding
-    return label, away
-
-
-def _matrix(rows: Any) -> Any:
-    if isinstance(rows, DenseRows):
-        return rows.values
-    columns = rows.columns.astype(np.int64)
-    shape = len(rows.starts) - 1, rows.width
-    return sp.csr_array((rows.values, columns, rows.starts.astype(np.int64)), shape=shape)
-
-
-def _like(rows: Any, values: np.ndarray) -> Any:
-    """An array in the storage of rows."""
-    if isinstance(rows, DenseRows):
-        return DenseRows(frozen(values), 0.0)
-    return as_rows(sp.csr_array(values))
+    rows = as_rows(k_means(as_matrix(points.rows), m, rng))
+    return Chosen(Points(rows, sqnorms(rows), points.center), np.arange(0))
 
 
 def by_leverage(kernel: Any, points: Points, m: int, rng: np.random.Generator) -> Chosen:
@@ -171,7 +105,8 @@ def by_leverage(kernel: Any, points: Points, m: int, rng: np.random.Generator) -
     some = take(points, rng.permutation(n)[:m])
     K = precise(kernel, some, some)
     values = eigvalsh(K, check_finite=False)
-    rho = max(float(np.median(values)), 1e-10 * float(values[-1]))  # half of them are above it
+    least = 1e-10 * float(abs(values).max()) + 1e-300
+    rho = max(float(np.median(values)), least) - min(float(values[0]), 0.0)
     K[np.diag_indices_from(K)] += rho
     lower = cho_factor(K, lower=True, check_finite=False)
     own, leverage = diagonal(kernel, points), np.empty(n)
@@ -182,7 +117,7 @@ def by_leverage(kernel: Any, points: Points, m: int, rng: np.random.Generator) -
         leverage[start:stop] = own[start:stop] - explained
 
     run_blocks(part, n, max(64, (1 << 19) // m))
-    leverage = np.maximum(leverage, 1e-6 * own.max() + 1e-300)
+    leverage = np.maximum(leverage, 1e-6 * abs(own).max() + 1e-300)
     index = rng.choice(n, m, replace=False, p=leverage / leverage.sum())
     return Chosen(take(points, index), index)
 

@@ -17,7 +17,7 @@ def sample_rows(blocks: Iterable[Any], size: int, random_state: Any = None) -> A
 
     Parameters
     ----------
-    blocks : iterable of arrays or CSR matrices
+    blocks : iterable of arrays or CSR matrices, or of pairs (X, y) with such an X
         Rows of the same columns; each block is met once and not kept.
     size : int
         Rows to draw; all, if there are fewer.
@@ -29,17 +29,29 @@ def sample_rows(blocks: Iterable[Any], size: int, random_state: Any = None) -> A
     """
     size = count("size", size)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    kept: dict[int, Any] = {}
-    seen = 0
+    drawn: list[Any] = []
+    where = np.zeros(0, dtype=np.int64)  # of each place the row of `drawn` that has it
+    seen = held = 0
     for block in blocks:
-        X = block.tocsr() if sp.issparse(block) else np.asarray(block)
+        X = block[0] if isinstance(block, tuple) else block
+        X = X.tocsr() if sp.issparse(X) else np.asarray(X)
         places = np.arange(seen, seen + X.shape[0])
         late = places >= size
         places[late] = rng.integers(0, places[late] + 1)
-        for i in np.flatnonzero(places < size):
-            kept[int(places[i])] = X[i : i + 1].copy()
         seen += X.shape[0]
-    if not kept:
+        chosen = np.flatnonzero(places < size)
+        if chosen.size == 0:
+            continue
+        where = np.append(where, np.zeros(min(seen, size) - where.size, dtype=np.int64))
+        np.maximum.at(where, places[chosen], held + np.arange(chosen.size))  # the last one stays
+        drawn.append(X[chosen])
+        held += chosen.size
+        if held > 2 * size:
+            drawn, where, held = [_stacked(drawn)[where]], np.arange(where.size), where.size
+    if not drawn:
         raise ValueError("the stream has no rows to draw from")
-    rows = [kept[place] for place in range(len(kept))]
-    return sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)
+    return _stacked(drawn)[where]
+
+
+def _stacked(parts: list[Any]) -> Any:
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from pegasos.core.cross import place_columns, row_against, row_apart, write_columns
 from pegasos.core.dispatch import generic, helper
@@ -18,6 +17,7 @@ from pegasos.core.elementary import exponential
 from pegasos.core.jit import hot
 from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_rows
 from pegasos.core.threads import run_blocks
+from pegasos.data.check import as_matrix
 from pegasos.objective.kernel_points import Given, Items, Points, in_precision_of, n_points, take
 from pegasos.objective.kernels import (
     Exp,
@@ -247,7 +247,7 @@ def _(kernel, a, b, out):
 
 @fill.register(Function)
 def _(kernel, a, b, out):
-    A, B = _for_user(a.rows), _for_user(b.rows)
+    A, B = as_matrix(a.rows), as_matrix(b.rows)
     pairs = _takes_pairs(kernel.f, A, B) if kernel.pairs is None else kernel.pairs
     if not pairs:
         out[...] = _checked(kernel.f(A, B), out.shape)
@@ -255,15 +255,6 @@ def _(kernel, a, b, out):
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] = kernel.f(A[i], B[j])
-
-
-def _for_user(rows: Any) -> Any:
-    """The rows as a user knows them."""
-    if isinstance(rows, CsrRows):
-        columns = rows.columns.view(np.int32 if rows.columns.itemsize == 4 else np.int64)
-        inner = rows.values, columns, rows.starts.astype(np.int64)
-        return sp.csr_array(inner, shape=(n_rows(rows), rows.width))
-    return rows.values
 
 
 def _takes_pairs(f: Any, A: Any, B: Any) -> bool:

@@ -21,10 +21,10 @@ import scipy.sparse as sp
 from pegasos.objective.kernel_blocks import block
 from pegasos.objective.kernel_points import Points
 from pegasos.objective.nearest import SquaredDistance, nearest, places
+from pegasos.solvers.k_means import k_means
 
 _FILL = 0.7  # of the limit: the size that cells are planned with
 _SAMPLE = 128  # rows of the sample for each centre
-_PASSES = 8  # of k-means
 _ROUNDS = 16  # in which cells are split
 _NEIGHBOURS = 8  # nearest centres of a row: its own, and those of cells that it may help
 
@@ -42,7 +42,7 @@ def cells_of(X: Any, limit: int, start: int, near: int, rng: Any) -> Cells:
     """Cells of the rows of an array or CSR matrix, from `start` centres; each learns with up to
     `near` rows from beyond its border."""
     rows = places(X)
-    centres = k_means(X[_some(np.arange(X.shape[0]), start, rng)], start, rng)
+    centres = _centres(X, np.arange(X.shape[0]), start, rng)
     label = _nearest(rows, centres)
     for _ in range(_ROUNDS):
         sizes = np.bincount(label, minlength=len(centres))
@@ -65,37 +65,18 @@ def planned(n: int, limit: int) -> int:
     return 1 if n <= limit else int(np.ceil(n / (_FILL * limit)))
 
 
-def k_means(X: Any, k: int, rng: Any) -> np.ndarray:
-    """Up to k centres, no two of them equal: each the mean of the rows nearest to it."""
-    rows = places(X)
-    first = X[np.sort(rng.choice(X.shape[0], min(k, X.shape[0]), replace=False))]
-    centres = np.unique(first.toarray() if sp.issparse(first) else first, axis=0)
-    for _ in range(_PASSES):
-        centres = _means(X, _nearest(rows, centres))
-    return centres
-
-
 def _nearest(rows: Points, centres: np.ndarray) -> np.ndarray:
     return nearest(rows, places(centres, rows))[0][:, 0]
 
 
-def _means(X: Any, label: np.ndarray) -> np.ndarray:
-    """Of the rows with each label that occurs."""
-    _, label, sizes = np.unique(label, return_inverse=True, return_counts=True)
-    entries = (1.0 / sizes)[label], (label, np.arange(label.size))
-    means = sp.csr_array(entries, shape=(sizes.size, label.size)) @ X
-    means = means.toarray() if sp.issparse(means) else means
-    return means.astype(X.dtype)
-
-
-def _some(rows: np.ndarray, k: int, rng: Any) -> np.ndarray:
-    """A sample to find k centres by."""
-    return np.sort(rng.permutation(rows)[: _SAMPLE * k])
+def _centres(X: Any, rows: np.ndarray, k: int, rng: Any) -> np.ndarray:
+    """Up to k, by a sample of the rows."""
+    found = k_means(X[np.sort(rng.permutation(rows)[: _SAMPLE * k])], k, rng)
+    return found.toarray() if sp.issparse(found) else found
 
 
 def _split(X: Any, rows: np.ndarray, limit: int, rng: Any) -> np.ndarray:
-    k = planned(rows.size, limit)
-    return k_means(X[_some(rows, k, rng)], k, rng)
+    return _centres(X, rows, planned(rows.size, limit), rng)
 
 
 def _dealt(centres: np.ndarray, label: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
