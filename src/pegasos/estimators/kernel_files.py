@@ -97,9 +97,17 @@ def _matrix(rows: Any) -> Any:
         return np.empty((0, 0))
     if not isinstance(rows, CsrRows):
         return rows.values
-    signed = np.int32 if rows.columns.itemsize == 4 else np.int64
-    parts = (rows.values, rows.columns.view(signed), rows.starts.astype(signed))
+    signed = _index_type(rows)
+    as_given = signed().itemsize == rows.columns.itemsize
+    columns = rows.columns.view(signed) if as_given else rows.columns.astype(signed)
+    parts = (rows.values, columns, rows.starts.astype(signed))
     return sp.csr_matrix(parts, shape=(len(rows.starts) - 1, rows.width))
+
+
+def _index_type(rows: CsrRows) -> type:
+    """Of a CSR matrix, whose starts count entries in the type of its columns."""
+    small = rows.columns.itemsize == 4 and len(rows.values) < 1 << 31
+    return np.int32 if small else np.int64
 
 
 def _of_pegasos(estimator: Any) -> dict[str, Any]:
