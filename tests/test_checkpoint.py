@@ -7,6 +7,8 @@ import pytest
 
 from pegasos import LinearSVC, LogisticRegression
 from pegasos.cli.checkpoints import Checkpoints
+from pegasos.data import container
+from pegasos.data.atomic import replacing
 from pegasos.data.errors import DataError
 from pegasos.data.samples import load_sample
 from pegasos.estimators.one_vs_all import Task
@@ -149,3 +151,33 @@ def test_a_damaged_checkpoint_is_refused(damage, tmp_path):
     file.write_bytes(raw)
     with pytest.raises(DataError, match=r"fit\.ckpt: "):
         fitted(LinearSVC(**settings), 2, Keeper(file))
+
+
+@pytest.mark.parametrize("name", ["alpha", "order", "stays", "S", "w"])
+def test_arrays_of_another_length_are_refused(name, tmp_path):
+    settings = {"loss": "hinge", "solver": "dual", "random_state": 0, "tol": 1e-9}
+    file = tmp_path / "fit.ckpt"
+    with pytest.raises(Killed):
+        fitted(LinearSVC(**settings, intercept="none"), 2, Keeper(file, 25))
+    description, arrays = container.read(file)
+    state = description["current"]["fields"]["state"]["fields"]
+    held = (state["past"]["fields"] if name == "S" else state)[name]["array"]
+    arrays[held] = arrays[held][:-1]
+    with replacing(file) as out:
+        container.write(out, description, arrays)
+    with pytest.raises(DataError, match=rf"fit\.ckpt: content: ValueError: {name}: expected"):
+        fitted(LinearSVC(**settings, intercept="none"), 2, Keeper(file))
+
+
+def test_an_order_of_other_rows_is_refused(tmp_path):
+    settings = {"loss": "hinge", "solver": "dual", "random_state": 0}
+    file = tmp_path / "fit.ckpt"
+    with pytest.raises(Killed):
+        fitted(LinearSVC(**settings, intercept="none"), 2, Keeper(file, 3))
+    description, arrays = container.read(file)
+    held = description["current"]["fields"]["state"]["fields"]["order"]["array"]
+    arrays[held] = arrays[held] + 1
+    with replacing(file) as out:
+        container.write(out, description, arrays)
+    with pytest.raises(DataError, match=r"fit\.ckpt: content: ValueError: order: not one of 300"):
+        fitted(LinearSVC(**settings, intercept="none"), 2, Keeper(file))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegasos.core.rows import n_columns, n_rows
 from pegasos.data import container
 from pegasos.data.atomic import replacing
 from pegasos.data.errors import DataError
@@ -63,6 +64,9 @@ _TYPES: dict[str, type] = {
     )
 }
 _KEPT_OF_PROBLEM = ("q", "center", "free")
+# arrays that compiled loops index without a look at their lengths: by rows, by weights
+_BY_ROW = frozenset("a alpha h lo order over q response s S scores slopes stays u under up".split())
+_BY_WEIGHT = frozenset(("w", "v", "center", "gradient", "diagonal"))
 
 
 def save(
@@ -199,8 +203,22 @@ class _Reader:
         if "list" in tree:
             return tuple(self.decode(item) for item in tree["list"])
         if tree["type"] == "Problem":
-            parts = {key: self.decode(tree[key]) for key in _KEPT_OF_PROBLEM}
+            parts = self._parts({key: tree[key] for key in _KEPT_OF_PROBLEM})
             rows = self.problem.rows._replace(bias=self.decode(tree["bias"]))
             return self.problem._replace(rows=rows, **parts)
-        parts = {name: self.decode(part) for name, part in tree["fields"].items()}
-        return _TYPES[tree["type"]](**parts)
+        return _TYPES[tree["type"]](**self._parts(tree["fields"]))
+
+    def _parts(self, trees: dict[str, Any]) -> dict[str, Any]:
+        parts = {name: self.decode(part) for name, part in trees.items()}
+        for name, part in parts.items():
+            if isinstance(part, np.ndarray):
+                self._check_length(name, part)
+        return parts
+
+    def _check_length(self, name: str, array: np.ndarray) -> None:
+        n, width = n_rows(self.problem.rows), n_columns(self.problem.rows) + 1
+        wanted = {**dict.fromkeys(_BY_ROW, n), **dict.fromkeys(_BY_WEIGHT, width)}
+        if name in wanted and array.shape[:1] != (wanted[name],):
+            raise ValueError(f"{name}: expected {wanted[name]} values, got shape {array.shape}")
+        if name == "order" and not np.all((array >= 0) & (array < n)):
+            raise ValueError(f"order: not one of {n} rows")
