@@ -75,6 +75,7 @@ def test_nearest_centres_come_in_order():
     assert np.array_equal(first[:, 0], index[:5, 0])
 
 
+@pytest.mark.slow
 def test_one_cell_is_svc(rings, islands):
     for X, y in (rings, islands):
         for several in ("ovo", "ovr"):

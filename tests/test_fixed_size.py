@@ -24,6 +24,7 @@ def spambase():
     return np.log1p(X[some]).astype(np.float64), y[some]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
 def test_blocks_reach_the_objective_of_the_whole(data, loss, monkeypatch):
     monkeypatch.setattr(mapped_rows, "_VALUES", 1)
@@ -72,6 +73,7 @@ def test_solvers_of_single_rows_ask_for_memory(data, solver):
         FixedSizeSVC(m=20, solver=solver, cache_size=NO_ROOM).fit(*data)
 
 
+@pytest.mark.slow
 def test_several_classes_sparse_rows_and_validation(data):
     X = sp.csr_matrix(np.where(data[0] > 0.5, data[0], 0.0))
     y = np.array(["a", "b", "c"])[data[1] + (X[:, -1].toarray()[:, 0] > np.median(X[:, -1].data))]

@@ -93,6 +93,7 @@ def test_blocks_and_threads_make_no_difference(X, made, monkeypatch):
     np.testing.assert_allclose(single @ single.T, whole @ whole.T, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [Gaussian(0.05), Laplacian(0.05)])
 def test_waves_approach_the_kernel(X, kernel):
     X = X[:80]
