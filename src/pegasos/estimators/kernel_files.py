@@ -104,7 +104,7 @@ def _matrix(rows: Any) -> Any:
     return sp.csr_matrix(parts, shape=(len(rows.starts) - 1, rows.width))
 
 
-def _index_type(rows: CsrRows) -> type:
+def _index_type(rows: CsrRows) -> Any:
     """Of a CSR matrix, whose starts count entries in the type of its columns."""
     small = rows.columns.itemsize == 4 and len(rows.values) < 1 << 31
     return np.int32 if small else np.int64
