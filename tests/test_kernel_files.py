@@ -8,10 +8,8 @@ import scipy.sparse as sp
 from conftest import random_labels, random_matrix
 
 from pegasos import SVC, KernelPegasosClassifier, load_model, save_model
-from pegasos.core.rows import CsrRows
 from pegasos.data import container
 from pegasos.data.errors import DataError
-from pegasos.estimators import kernel_files
 from pegasos.kernels import Function, Gaussian, Laplacian, Linear, Polynomial, Sigmoid, exp
 from pegasos.objective.kernel_json import from_json, to_json
 
@@ -179,13 +177,6 @@ def test_descriptions_that_lie_are_refused(tmp_path, said, changed, words):
     raw = io.BytesIO()
     container.write(raw, contents.description | said, arrays)
     assert words in refusal(tmp_path / "a", raw.getvalue())
-
-
-def test_the_index_of_a_sparse_matrix_has_room_for_its_entries():
-    for entries, wanted in ((2**31 - 1, np.int32), (2**31, np.int64)):
-        values, columns = (np.broadcast_to(one, entries) for one in (np.float32(1), np.uint32(0)))
-        starts = np.array([0, entries], np.uint64)
-        assert kernel_files._index_type(CsrRows(values, columns, starts, 1, 0.0)) is wanted
 
 
 def test_kernels_too_large_for_a_file_are_not_written():

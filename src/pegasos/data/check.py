@@ -39,9 +39,9 @@ def as_rows(X: Any, bias: float = 0.0, sort: bool = True) -> DenseRows | CsrRows
     return CsrRows(values, columns, starts, int(X.shape[1]), float(bias))
 
 
-def as_matrix(rows: DenseRows | CsrRows) -> Any:
+def as_matrix(rows: Any) -> Any:
     """The array or CSR matrix that rows stand for, in the same memory."""
-    if isinstance(rows, DenseRows):
+    if not isinstance(rows, CsrRows):
         return rows.values
     columns = rows.columns.view(np.int32 if rows.columns.itemsize == 4 else np.int64)
     inner = rows.values, columns, rows.starts.astype(np.int64)
