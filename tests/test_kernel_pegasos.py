@@ -125,10 +125,7 @@ def test_weights_are_repetition_in_any_order(seed, sampling, budget):
     X, y, rng = problem(seed)
     weight = rng.integers(0, 4, len(y))
     weight[[0, -1]] = 1
-    given = {
-        "gamma": 0.3,
-        "budget": 5 if budget else None,
-    }  # merges turn on the last digit of gamma
+    given = {"gamma": 0.3, "budget": 5 if budget else None}  # merges turn on gamma's last digit
     model = KernelPegasosClassifier(sampling=sampling, max_iter=2, random_state=1, **given)
     order = rng.permutation(len(y))
     weighted = clone(model).fit(X[order], y[order], sample_weight=weight[order])
