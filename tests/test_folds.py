@@ -32,6 +32,7 @@ def proofs_of(model):
     return [found] if hasattr(found, "primal") else found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [text, tall])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("model", [LinearSVC(loss="hinge"), LogisticRegression()], ids=repr)
@@ -53,6 +54,7 @@ def test_a_fold_is_the_fit_on_the_other_rows(data, n_classes, model):
             assert found.test_score[j, f] == pytest.approx(alone.score(X[test], y[test]), abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", ["none", "penalised", "free"])
 def test_scorers_and_splitters_of_scikit_learn(intercept):
     X, y = text()

@@ -60,6 +60,7 @@ def _axpys(values, columns, a, W):
     axpys(values, columns, a, W)
 
 
+@pytest.mark.slow
 @every_kind
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("intercept", ["none", "penalised", "free"])
@@ -125,6 +126,7 @@ def test_the_same_whatever_the_number_of_threads():
     assert np.array_equal(*found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_a_path_is_the_fits_one_by_one(n_classes, loss):
