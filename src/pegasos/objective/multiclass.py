@@ -51,17 +51,24 @@ def multiclass_problem(rows, y, c, center, free=False) -> MulticlassProblem:
 
 @evaluate.register(MulticlassProblem)
 def _(problem, pi, W=None):
-    """Certify W (by default W0 + V) against pi, made feasible first; margins are the scores."""
+    """Certify W (by default W0 + V) against pi, made feasible first; margins are the scores.
+
+    Free intercepts are each moved to where P is least while the others stay.
+    """
     pi = feasible_shares(problem, pi)
     V = all_combine(problem.rows, pulls(problem, pi))
     if problem.free:
         V[-1] = 0.0
     W = problem.center + V if W is None else W.copy()
     scores = all_products(problem.rows, W)
+    if problem.free:
+        shifts = best_shifts(problem, scores)
+        W[-1] += shifts / problem.rows.bias
+        scores += shifts
     away = W - problem.center
     if problem.free:
         away[-1] = 0.0
-    primal = 0.5 * float((away * away).sum()) + _loss_sum(problem, scores)
+    primal = 0.5 * float((away * away).sum()) + loss_sum(problem, scores)
     acting = float(pi.sum() - pi[np.arange(len(pi)), problem.y].sum())
     dual = acting - 0.5 * float((V * V).sum()) - float((problem.center * V).sum())
     return Evaluation(W, pi, scores, Certificate(primal, dual))
@@ -108,8 +115,30 @@ def feasible_shares(problem: MulticlassProblem, pi: np.ndarray) -> np.ndarray:
     return pi
 
 
+def best_shifts(problem: MulticlassProblem, scores: np.ndarray) -> np.ndarray:
+    """Shifts of the scores of one class after the other, each of which minimises the loss.
+
+    Of class k the loss is a sum of lines with one kink each: a row of the class pays until the
+    shift makes up for its worst rival, another one from where class k becomes its worst.
+    """
+    levels = scores + 1.0
+    levels[np.arange(len(problem.y)), problem.y] -= 1.0
+    shifts = np.zeros(problem.n_classes)
+    for k in range(problem.n_classes):
+        rivals = np.delete(levels, k, axis=1).max(axis=1)
+        kinks = rivals - levels[:, k]
+        order = np.argsort(kinks)
+        slopes = np.cumsum(problem.c[order])
+        own = float(problem.c[problem.y == k].sum())
+        first = min(int(np.searchsorted(slopes, own * (1.0 - 1e-12))), len(order) - 1)
+        last = min(int(np.searchsorted(slopes, own * (1.0 + 1e-12), "right")), len(order) - 1)
+        shifts[k] = np.clip(0.0, kinks[order[first]], kinks[order[last]])
+        levels[:, k] += shifts[k]
+    return shifts
+
+
 @hot
-def _loss_sum(problem, scores):
+def loss_sum(problem, scores):
     total = 0.0
     for i in range(scores.shape[0]):
         own = scores[i, problem.y[i]]

@@ -21,14 +21,21 @@ from pegasos.core.jit import hot
 from pegasos.core.many import row_products, row_spread
 from pegasos.core.matrix import all_combine
 from pegasos.core.rows import n_entries, n_rows, row_prefetch
-from pegasos.objective.multiclass import MulticlassProblem, feasible_shares, idle, pulls
+from pegasos.objective.multiclass import (
+    MulticlassProblem,
+    feasible_shares,
+    idle,
+    loss_sum,
+    pulls,
+)
 from pegasos.solvers.dual import SLICE, Dual, advance, bend, part, start
-from pegasos.solvers.intercept import FreeIntercept, imbalance, proposed
+from pegasos.solvers.intercept import FreeIntercept, corrected, imbalance, proposed
 from pegasos.solvers.moves import aim
 from pegasos.solvers.steps import Tally
 
 _AHEAD = 2  # rows between a prefetch and the use of the row
 _ROOT2 = np.sqrt(2.0)
+_GOOD = 0.1  # of the gap: worth a jump of the intercepts
 
 
 def solver_for(problem: MulticlassProblem) -> Dual | FreeIntercept:
@@ -67,6 +74,21 @@ def _(problem, W, bias):
     """Intercepts of several classes are no matter of one dimension: those of the descent."""
     W = W.copy()
     W[-1] *= bias / problem.rows.bias
+    return W
+
+
+@corrected.register(MulticlassProblem)
+def _(problem, inner, pi, seen):
+    """Better intercepts, if they lower P by a good part of the gap: near the end descent knows
+    more than each class by itself. Balanced shares would take it back: they serve the bound."""
+    s = inner.rows.bias
+    W = inner.center + all_combine(inner.rows, pulls(inner, pi))
+    shift = seen.w[-1] * problem.rows.bias / s - W[-1]
+    lower = loss_sum(problem, seen.margins - s * shift) - loss_sum(problem, seen.margins)
+    if not lower > _GOOD * seen.certificate.gap:
+        return None
+    inner.center[-1] += shift
+    W[-1] += shift
     return W
 
 
@@ -114,7 +136,7 @@ def _threshold(D, total):
             if D[k] > beta:
                 left += 1
                 held += D[k]
-        if left == size or left == 0:
+        if left >= size or left == 0:  # not below, but for rounding
             return beta
         size = left
 

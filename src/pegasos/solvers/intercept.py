@@ -102,19 +102,33 @@ class FreeIntercept:
         return alpha, proposed(problem, state.inner.w, state.problem.rows.bias)
 
     def refresh(self, problem: Any, state: InterceptState, seen: Evaluation) -> InterceptState:
-        """Go on from the exact w, its balanced alpha and the intercept that is best for it.
-
-        What the balance changes is no move of descent: its past begins anew.
-        """
-        inner_problem = state.problem
-        s = inner_problem.rows.bias
-        state.inner.alpha[:] = seen.alpha
-        b = seen.w[-1] * problem.rows.bias / s
-        inner_problem.center[-1] = b
-        w = seen.w.copy()
-        w[-1] = b + s * imbalance(problem, seen.alpha)
-        inner = self.solver.refresh(inner_problem, state.inner, seen._replace(w=w))
+        """Go on from what an exact evaluation found."""
+        inner_problem, inner = state.problem, state.inner
+        w = corrected(problem, inner_problem, inner.alpha, seen)
+        if w is None:
+            return state._replace(
+                inner=self.solver.refresh(inner_problem, inner, seen._replace(w=inner.w))
+            )
+        inner = self.solver.refresh(inner_problem, inner, seen._replace(w=w))
         return state._replace(inner=inner._replace(past=None))
+
+
+@generic
+def corrected(problem: Any, inner: Any, alpha: np.ndarray, seen: Evaluation) -> np.ndarray | None:
+    """Take over the balanced alpha and the best intercept; the exact w that belongs to them. None:
+    descent goes on as it was"""
+
+
+@corrected.register(Problem)
+def _(problem, inner, alpha, seen):
+    """What the balance changes is no move of descent: its past begins anew."""
+    s = inner.rows.bias
+    alpha[:] = seen.alpha
+    b = seen.w[-1] * problem.rows.bias / s
+    inner.center[-1] = b
+    w = seen.w.copy()
+    w[-1] = b + s * imbalance(problem, seen.alpha)
+    return w
 
 
 @generic
@@ -125,9 +139,13 @@ def imbalance(problem: Any, alpha: np.ndarray) -> Any:
 @generic
 def proposed(problem: Any, w: np.ndarray, bias: float) -> np.ndarray | None:
     """The point to certify, from a w for rows of this bias, where alpha does not tell all of it"""
-    return None
 
 
 @imbalance.register(Problem)
 def _(problem, alpha):
     return float(alpha @ problem.y)
+
+
+@proposed.register(Problem)
+def _(problem, w, bias):
+    return None
