@@ -20,7 +20,8 @@ from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.classifier import Classifier, Data, asked
-from pegasos.estimators.one_vs_all import Task, Watch, signs, solve
+from pegasos.estimators.multiclass import multiclass_task
+from pegasos.estimators.one_vs_all import Task, Watch, fitting, solve
 from pegasos.estimators.transfer import centers_of
 from pegasos.model.linear import chosen, scores_of, weight_vectors
 from pegasos.objective.losses import Pinball, is_piecewise_linear
@@ -37,6 +38,7 @@ OF_A_FIT = (  # what `fit` leaves besides the weights
 class LinearClassifier(Classifier):
     """Base of the linear classifiers. Subclasses define `__init__` and `_loss()`."""
 
+    _modes: tuple[str, ...] = ("ovr",)  # of `multi_class`
     _watch: Watch | None = None  # who looks on while it fits: set by the command line
 
     # what `_read` leaves
@@ -65,13 +67,12 @@ class LinearClassifier(Classifier):
         loss, stop = self._loss(), self._stop()
         with self._at_work():
             data = self._read(X, y, sample_weight)
-            starts = self._warm_starts(len(self._targets()), len(data.label))
-            task = self._task(data, loss, stop, starts)
+            task = self._task(data, loss, stop, self._warm_starts())
             tasks = FitTasks(
                 self,
                 len(task.targets),
                 {"X": data.X, "y": self.classes_[data.label]},
-                lambda weights: self._weights(weights, task),
+                lambda points: self._weights(task.vectors(points), task),
             )
             runs = solve(task, tasks)
             self._record(task, runs, data.kept)
@@ -83,23 +84,29 @@ class LinearClassifier(Classifier):
         """The classes with a problem of their own."""
         return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
 
-    def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Task:
+    def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Any:
         bias, free = self._bias()
         targets, rows = self._targets(), self._to_train(data.X, bias)
+        common = {
+            "rows": rows,
+            "label": data.label,
+            "c": data.c,
+            "loss": loss,
+            "free": free,
+            "solver": self._solver(),
+            "stop": replace(stop, rules=tuple(self._on_rows(rule, bias) for rule in stop.rules)),
+            "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
+            "watch": self._watch,
+        }
+        centers = centers_of(self.center, len(targets), n_columns(rows), bias)
+        if self.multi_class == "crammer_singer":
+            return multiclass_task(common, centers, len(self.classes_), starts)
         return Task(
-            rows=rows,
-            label=data.label,
-            c=data.c,
             targets=targets,
             names=[f"class {self.classes_[k]}" for k in targets],
-            centers=centers_of(self.center, len(targets), n_columns(rows), bias),
-            starts=starts,
-            loss=loss,
-            free=free,
-            solver=self._solver(),
-            stop=replace(stop, rules=tuple(self._on_rows(rule, bias) for rule in stop.rules)),
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            watch=self._watch,
+            centers=centers,
+            starts=fitting(starts, (len(targets), len(data.label))),
+            **common,
         )
 
     def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
@@ -151,7 +158,7 @@ class LinearClassifier(Classifier):
             par.positive("lam", self.lam)
 
     def _stop(self) -> Stop:
-        par.one_of("multi_class", self.multi_class, ("ovr",))
+        par.one_of("multi_class", self.multi_class, self._modes)
         limit = np.inf if self.max_time is None else par.positive("max_time", self.max_time)
         return Stop(
             tol=par.positive("tol", self.tol, zero=True),
@@ -182,20 +189,18 @@ class LinearClassifier(Classifier):
         scale = par.positive("intercept_scaling", self.intercept_scaling)
         return {"none": 0.0, "penalised": scale, "free": 1.0}[reading], reading == "free"
 
-    def _warm_starts(self, n_problems: int, n: int) -> np.ndarray | None:
-        """alpha / c of the last fit, if warm_start is on and the rows are as many."""
-        last = getattr(self, "_dual_share", None) if self.warm_start else None
-        return last if last is not None and last.shape == (n_problems, n) else None
+    def _warm_starts(self) -> np.ndarray | None:
+        """alpha / c of the last fit, if warm_start is on."""
+        return getattr(self, "_dual_share", None) if self.warm_start else None
 
     # Results to attributes
 
     def _record(self, task: Task, runs: list[Run], kept: np.ndarray) -> None:
-        self.__dict__.update(self._weights(np.array([run.best.w for run in runs]), task))
-        alpha = np.array([run.best.alpha for run in runs])
-        self._dual_share = alpha / task.c
-        used = np.flatnonzero(np.any(alpha != 0.0, axis=0))
-        self.support_ = kept[used]
-        self.dual_coef_ = np.array([a[used] * signs(task, k)[used] for k, a in enumerate(alpha)])
+        self.__dict__.update(self._weights(task.vectors([run.best.w for run in runs]), task))
+        alphas = [run.best.alpha for run in runs]
+        self._dual_share, pulls = task.shares(alphas), task.pulls(alphas)
+        used = np.flatnonzero(np.any(pulls != 0.0, axis=0))
+        self.support_, self.dual_coef_ = kept[used], pulls[:, used]
         self.n_iter_ = max(run.state.epoch for run in runs)
         name = task.solver if isinstance(task.solver, str) else type(task.solver).__name__
         asked = Choice(name, "asked for")
@@ -206,4 +211,4 @@ class LinearClassifier(Classifier):
             "solver_": [getattr(run.state, "choice", None) or asked for run in runs],
         }
         for name, values in records.items():
-            setattr(self, name, values[0] if len(self.classes_) == 2 else values)
+            setattr(self, name, values[0] if len(task.targets) == 1 else values)

@@ -79,7 +79,7 @@ class CellTask(NamedTuple):
         """The points (beta, b) to begin with."""
         return [np.zeros(part.rows.size + 1) for part in self.parts]
 
-    def sweep(self, deadline: float) -> tuple[dict, bool]:
+    def sweep(self, Cs: list[float], deadline: float) -> tuple[dict, bool]:
         """No rows in common that one sweep could serve."""
         return {}, False
 

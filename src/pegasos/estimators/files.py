@@ -122,7 +122,8 @@ def _restore(estimator: Any, model: LinearModel) -> None:
     if model.map is not None:
         map_files.restore(estimator, model.map, model.coef.shape[1])
     estimator.coef_, estimator.intercept_ = model.coef, model.intercept
-    estimator.__dict__.update(attributes(model.fit, len(model.coef)))
+    one = getattr(estimator, "multi_class", None) == "crammer_singer"
+    estimator.__dict__.update(attributes(model.fit, 1 if one else len(model.coef)))
     if model.stream is not None:
         if not isinstance(estimator, PegasosClassifier):
             raise ValueError(f"stream: a {model.kind} does not learn from streams")

@@ -127,7 +127,7 @@ def _solved(unit, task: Task, data: Data, folds: list[Fold], Cs: list[float], de
         model = copy_with(unit, C)
         for f in range(len(folds)):
             model._warn_unless_converged(runs[j * len(folds) + f])
-    weights = np.array([[run.best.w for run in fit] for fit in runs])
+    weights = np.array([task.vectors([run.best.w for run in fit]) for fit in runs])
     proofs: list[Any] = [[run.certificate for run in fit] for fit in runs]
     proofs = [proof[0] if len(proof) == 1 else proof for proof in proofs]
     by_C = [proofs[j * len(folds) : (j + 1) * len(folds)] for j in range(len(Cs))]

@@ -11,7 +11,7 @@ from pegasos.estimators.base import LinearClassifier
 from pegasos.estimators.folds import cross_validate_path
 from pegasos.estimators.path import fit_path
 from pegasos.model.linear import probabilities
-from pegasos.objective.losses import Logistic
+from pegasos.objective.losses import Hinge, Logistic
 
 COMMON = """C : float, default=1.0
         Weight of the data against the penalty: 1/2 ||w||^2 + C * sum of losses.
@@ -35,8 +35,9 @@ COMMON = """C : float, default=1.0
         The constant feature behind a penalised intercept.
     class_weight : dict or "balanced", default=None
         Factors on C per class; "balanced" gives N / (K N_k).
-    multi_class : {"ovr"}, default="ovr"
-        One problem per class against the rest.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        One problem per class against the rest; or one problem for all classes, of which a row
+        pays for the worst violation (LinearSVC only; `loss` is not used there).
     center : fitted linear model or array, default=None
         The point w0 from which w is penalised: 1/2 ||w - w0||^2 (transfer from a related model).
     solver : {"auto", "dual", "newton", "newton_cg", "interior"}, default="auto"
@@ -180,8 +181,11 @@ class LinearSVC(ExactClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
 
+    _modes = ("ovr", "crammer_singer")
+
     def _loss(self) -> Any:
-        return par.loss_of(self.loss)
+        loss = par.loss_of(self.loss)
+        return Hinge() if self.multi_class == "crammer_singer" else loss
 
 
 class LogisticRegression(ExactClassifier):

@@ -61,13 +61,30 @@ class Task(NamedTuple):
     seed: int
     watch: Watch | None = None
 
+    def vectors(self, points: Any) -> np.ndarray:
+        """The weight vectors of a model, from the points of the problems."""
+        return np.asarray(points)
+
+    def shares(self, alphas: list[np.ndarray]) -> np.ndarray:
+        """What a later fit may start from."""
+        return np.array(alphas) / self.c
+
+    def pulls(self, alphas: list[np.ndarray]) -> np.ndarray:
+        """The coefficient of each row in each weight vector."""
+        return np.array([signs(self, k) * alpha for k, alpha in enumerate(alphas)])
+
     def driver(self, k: int, stop: Stop, answer: Found | None = None) -> Driver:
         """The run of problem k, which may begin where a sweep ended."""
         return _driver(self, k, stop, answer)
 
-    def sweep(self, deadline: float) -> tuple[Answers, bool]:
-        """What is found by sweeping all problems together; whether Ctrl-C came."""
-        return sweep_path(self, [1.0], deadline)
+    def sweep(self, Cs: list[float], deadline: float) -> tuple[Answers, bool]:
+        """What is found by sweeping all problems of all C together; whether Ctrl-C came."""
+        return sweep_path(self, Cs, deadline)
+
+
+def fitting(starts: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Where the last fit ended, if it was one of as many problems and rows."""
+    return starts if starts is not None and starts.shape == shape else None
 
 
 def signs(task: Task, k: int) -> np.ndarray:
@@ -84,7 +101,7 @@ def solve(task: Any, tasks: FitTasks) -> list[Run]:
     if len(task.targets) == 1 or tasks.wanted or task.watch is not None:
         return _solve_in_order(task, tasks)
     deadline = time.perf_counter() + task.stop.max_seconds
-    answers, halted = task.sweep(deadline)
+    answers, halted = task.sweep([1.0], deadline)
     (runs,), interrupted = solve_all([task], deadline, answers, halted)
     if interrupted:  # though each may have come to its own end in that moment
         runs[-1] = replace(runs[-1], stop_reason="interrupted")

@@ -13,10 +13,10 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators import streams
 from pegasos.estimators.base import OF_A_FIT, LinearClassifier
 from pegasos.estimators.one_vs_all import Task
-from pegasos.estimators.streams import Progressive, Stream
-from pegasos.objective.losses import Logistic, Perceptron
-from pegasos.objective.problem import make_problem
+from pegasos.estimators.streams import Batch, Progressive, Stream, steps_of_all, steps_of_each
+from pegasos.objective.losses import Hinge, Logistic, Perceptron
 from pegasos.solvers.driver import Run
+from pegasos.solvers.multiclass_steps import MulticlassSteps
 from pegasos.solvers.schedules import Constant, InverseRoot, pegasos_steps
 from pegasos.solvers.subgradient import SAMPLINGS, Subgradient
 
@@ -79,6 +79,9 @@ class PegasosClassifier(LinearClassifier):
         it as it is).
     stop : rule of `pegasos.stopping` or a list of them, default=None
         Other ends of `fit` besides tol: Window, Displacement, Validation.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        A problem per class, or one for all of them, where a row acts on its own class and on the
+        one that violates its margin most (hinge loss; no residual offset).
     tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
     n_threads, random_state, verbose
         As in `LinearSVC`, but tol=1e-2 and max_iter=100: these methods are for fair answers soon.
@@ -156,6 +159,7 @@ class PegasosClassifier(LinearClassifier):
         self.verbose = verbose
 
     warm_start = False
+    _modes = ("ovr", "crammer_singer")
     _stream: Stream
     t_: int
     n_features_in_: int
@@ -187,7 +191,7 @@ class PegasosClassifier(LinearClassifier):
         """
         first = not hasattr(self, "_stream")
         lam = STREAM_LAM if self.lam is None else par.positive("lam", self.lam)
-        solver, loss = replace(self._solver(), lam=lam), self._loss()
+        method, loss = replace(self._method(), lam=lam), self._loss()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=small_dtype(X), reset=first)
         all_classes = self._stream_classes(y, classes, first)
         checks = {"ensure_non_negative": True, "allow_all_zero_weights": True}
@@ -201,15 +205,14 @@ class PegasosClassifier(LinearClassifier):
             X, label, c = X[kept], label[kept], c[kept]
         bias, free = self._bias()
         rows = as_rows(X, bias)
-        states, scores = list(stream.states), []
-        for k in range(len(states) if kept.size else 0):
-            y_k = np.where(label == (1 if len(all_classes) == 2 else k), 1.0, -1.0)
-            problem = make_problem(rows, y_k, c, loss, None, free)
-            states[k], before = solver.on_stream(problem, states[k])
-            scores.append(before)
+        states: list[Any] = stream.states
+        scores: list[np.ndarray] = []
+        if kept.size:
+            learn = steps_of_all if self.multi_class == "crammer_singer" else steps_of_each
+            states, scores = learn(method, Batch(rows, label, c, loss, free), states)
         self.classes_ = all_classes
         self._carry(streams.after(stream._replace(states=states, counts=counts), scores, label))
-        weights = np.array([solver.point(state, state.vectors.past, bias) for state in states])
+        weights = np.array([method.point(state, state.vectors.past, bias) for state in states])
         self.coef_, self.intercept_ = weights[:, :-1].copy(), bias * weights[:, -1]
         return self
 
@@ -265,13 +268,27 @@ class PegasosClassifier(LinearClassifier):
     def _loss(self) -> Any:
         if isinstance(self.loss, str):
             par.one_of("loss", self.loss, tuple(LOSSES))
-            return LOSSES[self.loss]()
-        return par.loss_of(self.loss)
+        loss = LOSSES[self.loss]() if isinstance(self.loss, str) else par.loss_of(self.loss)
+        if self.multi_class == "crammer_singer" and loss != Hinge():
+            raise ValueError(
+                f"multi_class='crammer_singer' has a hinge loss of its own, not {self.loss!r}: "
+                "use loss='hinge', or multi_class='ovr'"
+            )
+        return loss
 
-    def _solver(self) -> Subgradient:
+    def _solver(self) -> Subgradient | MulticlassSteps:
+        method = self._method()
+        return MulticlassSteps(method) if self.multi_class == "crammer_singer" else method
+
+    def _method(self) -> Subgradient:
         reading = par.intercept_of(self.intercept, self.fit_intercept)
         steps = par.one_of("offset", self.offset, ("damped", "steps", "residual"))
         offset = {"steps": "free"}.get(steps, steps) if reading == "free" else "none"
+        if offset == "residual" and self.multi_class == "crammer_singer":
+            raise ValueError(
+                "offset='residual' is of two classes: with multi_class='crammer_singer' use "
+                "offset='damped' or 'steps'"
+            )
         if offset == "residual" and self.batch_size == 1:
             raise ValueError(
                 "offset='residual' needs batch_size=0 or at least 2: the residual of one row makes "

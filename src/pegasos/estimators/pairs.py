@@ -51,7 +51,7 @@ class KernelTask(NamedTuple):
         """The points (beta, b) to begin with."""
         return [np.zeros(part.rows.size + 1) for part in self.parts]
 
-    def sweep(self, deadline: float) -> tuple[dict, bool]:
+    def sweep(self, Cs: list[float], deadline: float) -> tuple[dict, bool]:
         """Pairs have no rows in common that one sweep could serve."""
         return {}, False
 

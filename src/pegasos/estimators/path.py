@@ -8,7 +8,6 @@ from typing import Any
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import Data, LinearClassifier
 from pegasos.estimators.one_vs_all import Task, solve_all
-from pegasos.estimators.sweeps import sweep_path
 
 
 def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[Any]:
@@ -21,7 +20,7 @@ def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[
         data = unit._read(X, y, sample_weight)
         task = unit._task(data, loss, stop, None)
         fits = [task._replace(c=C * data.c) for C in Cs]
-        answers, interrupted = sweep_path(task, Cs, deadline)
+        answers, interrupted = task.sweep(Cs, deadline)
         if not interrupted:
             runs, interrupted = solve_all(fits, deadline, answers)
     if interrupted:

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.dispatch import helper
+from pegasos.core.dispatch import generic, helper
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine, products
 from pegasos.core.prefetch import prefetch
@@ -46,7 +46,7 @@ from pegasos.solvers.stops import LONGEST, quiet
 
 SAMPLINGS = ("replacement", "permuted", "order")
 OFFSETS = ("none", "free", "residual", "damped")
-_SLICE = 1 << 24  # entries between two returns to Python
+SLICE = 1 << 24  # entries between two returns to Python
 _AHEAD = 3
 
 
@@ -99,14 +99,14 @@ class Subgradient:
         rule = self.rule(problem)
         if state.cursor == 0 and self.sampling == "permuted" and rule.k < n:
             shuffle(state.vectors.order, n, state.vectors.rng)
-        most = max(1, _SLICE * n // max(1, n_entries(problem.rows)) // rule.k)
+        most = max(1, SLICE * n // max(1, n_entries(problem.rows)) // rule.k)
         count = min(most, -(-(n - state.cursor) // rule.k))
         return self.advance(problem, state, count)
 
     def advance(self, problem: Problem, state: SubgradientState, count: int) -> SubgradientState:
         """`count` steps, within the epoch; fewer where they fall quiet."""
-        problem, rule = self._without_column(problem), self.rule(problem)
-        etas, rhos = self._paces(problem, state.t, count)
+        problem, rule = self.without_column(problem), self.rule(problem)
+        etas, rhos = self.paces(problem, state.t, count)
         limits = np.array(self.quiet, dtype=np.float64).reshape(-1, 2)
         taken, *sums = _steps(problem, rule, state, etas, rhos, limits)
         state = state._replace(
@@ -127,14 +127,14 @@ class Subgradient:
             vectors=old._replace(**{k: v.copy() for k, v in old._asdict().items()})
         )
         method = replace(self, sampling="order", tail=False)
-        rule, problem, never = method.rule(problem), self._without_column(problem), np.empty((0, 2))
+        rule, problem, never = method.rule(problem), self.without_column(problem), np.empty((0, 2))
         state = _at(state, np.zeros(n), scores=np.zeros(n))
-        etas, rhos = method._paces(problem, state.t, -(-n // rule.k))
+        etas, rhos = method.paces(problem, state.t, -(-n // rule.k))
         taken, *sums = _steps(problem, rule, state, etas, rhos, never)
         state = state._replace(scalars=Scalars(*sums), t=state.t + taken)
         return _at(state, np.zeros(0)), state.vectors.scores
 
-    def _paces(self, problem: Problem, t: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def paces(self, problem: Any, t: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         """eta and rho of `count` steps after the first t."""
         n = n_rows(problem.rows)
         ts = np.arange(t + 1, t + count + 1, dtype=np.float64)
@@ -153,27 +153,26 @@ class Subgradient:
             w[-1] = (s.b_sum / s.mass if averaged else s.b) / bias
         return w
 
-    def _without_column(self, problem: Problem) -> Problem:
+    def without_column(self, problem: Any) -> Any:
         """A free offset is a number of its own, not the weight of a column."""
         if self.offset == "none":
             return problem
         rows, bias = problem.rows, problem.rows.bias
         return problem._replace(rows=rows._replace(bias=0.0), q=problem.q - bias * bias)
 
-    def _lam(self, problem: Problem) -> float:
+    def _lam(self, problem: Any) -> float:
         return 1.0 / float(problem.c.sum()) if self.lam is None else self.lam
 
-    def rule(self, problem: Problem) -> Rule:
+    def rule(self, problem: Any) -> Rule:
         """The method on this problem, in numbers."""
         n, lam = n_rows(problem.rows), self._lam(problem)
-        reach = 1.0 if isinstance(problem.loss, Pinball) else 2.0 * value(problem.loss, 0.0)
         return Rule(
             lam if self.shrink else 0.0,
             n / float(problem.c.sum()) if self.lam is None else 1.0,
             min(self.batch or n, n),
             SAMPLINGS.index(self.sampling),
             OFFSETS.index(self.offset),
-            float(np.sqrt(reach / lam)) if self.projection else np.inf,
+            float(np.sqrt(reach(problem) / lam)) if self.projection else np.inf,
         )
 
     def candidate(self, problem: Problem, state: SubgradientState) -> tuple[np.ndarray, np.ndarray]:
@@ -182,13 +181,23 @@ class Subgradient:
         alpha, past = s.scale * x.alpha, x.past
         if s.mass > 0.0:
             alpha = (s.held * x.alpha + x.alpha_past) / s.mass
-            past = combine(self._without_column(problem).rows, problem.y * x.alpha_past)
+            past = combine(self.without_column(problem).rows, problem.y * x.alpha_past)
         low, high = domain(problem.loss)
         w = problem.center + self.point(state, past, problem.rows.bias)
         return np.clip(alpha, low * problem.c, high * problem.c), w
 
     def refresh(self, problem: Problem, state: Any, seen: Evaluation) -> Any:
         return state
+
+
+@generic
+def reach(problem: Any) -> float:
+    """lam ||w - w0||^2 is at most this at the optimum"""
+
+
+@reach.register(Problem)
+def _(problem):
+    return 1.0 if isinstance(problem.loss, Pinball) else 2.0 * value(problem.loss, 0.0)
 
 
 def _at(state: SubgradientState, base: np.ndarray, scores: np.ndarray = NONE) -> SubgradientState:
@@ -225,7 +234,7 @@ def _steps(problem, rule, state, etas, rhos, limits):
     dots, slopes, taken = np.empty(k), np.empty(k), 0
     for m in range(etas.shape[0]):
         eta, before = etas[m], scale * scale * sqnorm
-        first = _draw(order, x.rng, rule, state.cursor + m * k, n)
+        first = draw(order, x.rng, rule, state.cursor + m * k, n)
         size = min(k, n - first)
         if rule.sampling != 0 and first + size + _AHEAD < n:
             _prefetch(rows, y, c, base, alpha, alpha_past, order[first + size + _AHEAD])
@@ -315,7 +324,7 @@ def _squared_length(part, before, along, push):
 
 
 @helper
-def _draw(order, rng, rule, place, n):
+def draw(order, rng, rule, place, n):
     """Where the rows of the next step stand in the order."""
     if rule.sampling != 0:
         return place
