@@ -1,6 +1,7 @@
 """What every linear classifier shares: the way from (X, y) to certified weights and back.
 
-`fit` validates at the data door and solves one-vs-all; `decision_function` is one product.
+`fit` validates at the data door and solves the problems of a task: one-vs-all, or one of `MODES`;
+`decision_function` is one product.
 A subclass adds its parameters and names its loss.
 """
 
@@ -20,9 +21,11 @@ from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.classifier import Classifier, Data, asked
-from pegasos.estimators.one_vs_all import Task, Watch, signs, solve
+from pegasos.estimators.one_vs_all import Task, Watch, solve
+from pegasos.estimators.one_vs_one import PairTask
 from pegasos.estimators.transfer import centers_of
 from pegasos.model.linear import chosen, scores_of, weight_vectors
+from pegasos.model.pairs import class_scores
 from pegasos.objective.losses import Pinball, is_piecewise_linear
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
@@ -30,14 +33,17 @@ from pegasos.solvers.stops import Validation
 
 OF_A_FIT = (  # what `fit` leaves besides the weights
     *("certificate_", "history_", "stop_reason_", "solver_"),
-    *("n_iter_", "support_", "dual_coef_", "_dual_share"),
+    *("n_iter_", "support_", "dual_coef_", "_dual_share", "_pairs"),
 )
+MODES: dict[str, type[Task]] = {"ovr": Task, "ovo": PairTask}  # of more than two classes
 
 
 class LinearClassifier(Classifier):
     """Base of the linear classifiers. Subclasses define `__init__` and `_loss()`."""
 
     _watch: Watch | None = None  # who looks on while it fits: set by the command line
+    _pairs = False  # whether the weights are of pairs of classes
+    _modes = tuple(MODES)
 
     # what `_read` leaves
     _of_reading: tuple[str, ...] = ("classes_", "n_features_in_", "feature_names_in_")
@@ -65,8 +71,8 @@ class LinearClassifier(Classifier):
         loss, stop = self._loss(), self._stop()
         with self._at_work():
             data = self._read(X, y, sample_weight)
-            starts = self._warm_starts(len(self._targets()), len(data.label))
-            task = self._task(data, loss, stop, starts)
+            task = self._task(data, loss, stop)
+            task = task._replace(starts=self._warm_starts(task.sizes))
             tasks = FitTasks(
                 self,
                 len(task.targets),
@@ -79,21 +85,18 @@ class LinearClassifier(Classifier):
         self._close(runs)
         return self
 
-    def _targets(self) -> list[int]:
-        """The classes with a problem of their own."""
-        return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
-
-    def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Task:
+    def _task(self, data: Data, loss: Any, stop: Stop) -> Task:
         bias, free = self._bias()
-        targets, rows = self._targets(), self._to_train(data.X, bias)
-        return Task(
+        kind = MODES[self.multi_class] if len(self.classes_) > 2 else Task
+        targets, rows = kind.targets_of(len(self.classes_)), self._to_train(data.X, bias)
+        return kind(
             rows=rows,
             label=data.label,
             c=data.c,
             targets=targets,
-            names=[f"class {self.classes_[k]}" for k in targets],
+            names=[kind.name_of(target, self.classes_) for target in targets],
             centers=centers_of(self.center, len(targets), n_columns(rows), bias),
-            starts=starts,
+            starts=None,
             loss=loss,
             free=free,
             solver=self._solver(),
@@ -111,10 +114,14 @@ class LinearClassifier(Classifier):
         return self._rows(X, bias)
 
     def _weights(self, weights: np.ndarray, task: Task) -> dict[str, Any]:
-        return {"coef_": weights[:, :-1].copy(), "intercept_": task.rows.bias * weights[:, -1]}
+        intercept = task.rows.bias * weights[:, -1]
+        return {"coef_": weights[:, :-1].copy(), "intercept_": intercept, "_pairs": task.pairs}
 
     def decision_function(self, X):
         """Signed distances w.x + b (times ||w||).
+
+        Of one-vs-one problems: the pairs that a class wins, and less than a third more or less by
+        the sum t of its margins, t / (3 (|t| + 1)).
 
         Returns
         -------
@@ -126,10 +133,12 @@ class LinearClassifier(Classifier):
             scores = scores_of(weights, self._rows(X, 1.0, sort=False))
         if not np.isfinite(scores).all():  # the way of every NaN and infinity in X
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-        return scores[:, 0] if len(weights) == 1 else scores
+        if len(weights) == 1:
+            return scores[:, 0]
+        return class_scores(scores, len(self.classes_), self._pairs)
 
     def predict(self, X):
-        """The most likely class of each row."""
+        """The class of each row: the one with the highest score, of equals the first."""
         scores = self.decision_function(X)
         return self.classes_[chosen(scores.reshape(len(scores), -1))]
 
@@ -151,7 +160,7 @@ class LinearClassifier(Classifier):
             par.positive("lam", self.lam)
 
     def _stop(self) -> Stop:
-        par.one_of("multi_class", self.multi_class, ("ovr",))
+        par.one_of("multi_class", self.multi_class, self._modes)
         limit = np.inf if self.max_time is None else par.positive("max_time", self.max_time)
         return Stop(
             tol=par.positive("tol", self.tol, zero=True),
@@ -182,20 +191,16 @@ class LinearClassifier(Classifier):
         scale = par.positive("intercept_scaling", self.intercept_scaling)
         return {"none": 0.0, "penalised": scale, "free": 1.0}[reading], reading == "free"
 
-    def _warm_starts(self, n_problems: int, n: int) -> np.ndarray | None:
-        """alpha / c of the last fit, if warm_start is on and the rows are as many."""
+    def _warm_starts(self, sizes: list[int]) -> Any:
+        """alpha / c of the last fit, if warm_start is on and the problems are as large."""
         last = getattr(self, "_dual_share", None) if self.warm_start else None
-        return last if last is not None and last.shape == (n_problems, n) else None
+        return last if last is not None and [len(a) for a in last] == sizes else None
 
     # Results to attributes
 
     def _record(self, task: Task, runs: list[Run], kept: np.ndarray) -> None:
         self.__dict__.update(self._weights(np.array([run.best.w for run in runs]), task))
-        alpha = np.array([run.best.alpha for run in runs])
-        self._dual_share = alpha / task.c
-        used = np.flatnonzero(np.any(alpha != 0.0, axis=0))
-        self.support_ = kept[used]
-        self.dual_coef_ = np.array([a[used] * signs(task, k)[used] for k, a in enumerate(alpha)])
+        self.__dict__.update(task.duals(runs, kept))
         self.n_iter_ = max(run.state.epoch for run in runs)
         name = task.solver if isinstance(task.solver, str) else type(task.solver).__name__
         asked = Choice(name, "asked for")

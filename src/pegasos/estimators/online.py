@@ -79,8 +79,8 @@ class PegasosClassifier(LinearClassifier):
         it as it is).
     stop : rule of `pegasos.stopping` or a list of them, default=None
         Other ends of `fit` besides tol: Window, Displacement, Validation.
-    tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
-    n_threads, random_state, verbose
+    tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, multi_class,
+    center, n_threads, random_state, verbose
         As in `LinearSVC`, but tol=1e-2 and max_iter=100: these methods are for fair answers soon.
 
     Attributes
@@ -185,6 +185,11 @@ class PegasosClassifier(LinearClassifier):
         -------
         self
         """
+        if par.one_of("multi_class", self.multi_class, self._modes) == "ovo":
+            raise ValueError(
+                "multi_class='ovo' is for fit: partial_fit learns each class against the rest, set "
+                "multi_class='ovr'"
+            )
         first = not hasattr(self, "_stream")
         lam = STREAM_LAM if self.lam is None else par.positive("lam", self.lam)
         solver, loss = replace(self._solver(), lam=lam), self._loss()
