@@ -44,7 +44,8 @@ class PairTask(Task):
 
     def part(self, k: int) -> Part:
         """The rows and labels of problem k."""
-        return pair(self.label, *self.targets[k], self.names[k])
+        i, j = self.targets[k]
+        return pair(self.label, i, j, self.names[k])
 
     def problem(self, k: int) -> Problem:
         part = self.part(k)
