@@ -10,6 +10,7 @@ many: one-vs-all, a path of C, folds against LIBLINEAR. growth: synthetic text u
 rows. passes: an epoch and a prediction in units of X @ w. kernels: SVC against LIBSVM and
 scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. polynomial: linear, degree 2 and
 the Gaussian kernel at the parameters of Chang et al. cells: CellSVC on all of covtype.
+multiclass: several classes beside scikit-learn, --sets and --modes for some of them.
 fixed_size: the tables of the pinball paper with its map. selection, mapping, covtype_map:
 prototypes, speed and all of covtype.
 """
@@ -31,6 +32,7 @@ from benchmarks import (
     kernel_sets,
     many,
     maps,
+    multiclass,
     passes,
     polynomial,
     race,
@@ -60,6 +62,8 @@ def main() -> None:
         uci.run(given.sets or uci.SETS)
     elif given.what == "fixed_size":
         fixed_size.run(given.sets or fixed_size.SETS)
+    elif given.what == "multiclass":
+        multiclass.run(given.sets, given.modes, given.Cs)
     elif given.what == "selection":
         maps.selection(given.sets or maps.SETS)
     else:
@@ -87,14 +91,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
     what += ("many", "growth", "passes", "kernels", "kernel_online", "polynomial", "cells")
-    what += ("fixed_size", "selection", "mapping", "covtype_map")
+    what += ("fixed_size", "selection", "mapping", "covtype_map", "multiclass")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
         "--sets",
-        type=_names((*ALL, *fixed_size.SETS, *kernel_sets.SETS)),
+        type=_names((*ALL, *fixed_size.SETS, *kernel_sets.SETS, *multiclass.SETS)),
         help=f"some of {','.join(ALL)}",
     )
     parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")
+    modes = tuple(multiclass.MODES)
+    parser.add_argument(
+        "--modes", type=_names(modes), help=f"multiclass: some of {','.join(modes)}"
+    )
     parser.add_argument("--full", action="store_true", help="race: all sets, C and losses")
     parser.add_argument(
         "--loss", dest="losses", type=_names(tuple(LOSSES)), help=f"some of {','.join(LOSSES)}"

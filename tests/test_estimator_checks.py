@@ -39,7 +39,7 @@ pytestmark = [
         LinearSVC(loss=Pinball(0.3), **EXACT),
         LinearSVC(loss="hinge", solver="newton", **EXACT),
         LinearSVC(loss="hinge", solver="interior", **EXACT),
-        LinearSVC(solver="newton", intercept="penalised", **EXACT),
+        LinearSVC(solver="newton", intercept="penalised", multi_class="ovo", **EXACT),
         LinearSVC(**DESCENT),
         LinearSVC(loss="hinge", **DESCENT),
         LogisticRegression(**EXACT),

@@ -25,27 +25,27 @@ from pegasos.data.svmlight import Piece, read_pieces, rows_of
 from pegasos.model.cells_record import CellsRecord
 from pegasos.model.file import Model
 from pegasos.model.kernel import scores_of as kernel_scores
-from pegasos.model.kernel import votes
 from pegasos.model.kernel_record import KernelRecord, machine
 from pegasos.model.linear import MAPPED, chosen, scores_of, weight_vectors
+from pegasos.model.pairs import class_scores, votes
 from pegasos.objective.kernel_points import is_given
 
 
 class Scored(NamedTuple):
-    """Labels of some rows (None if the file has none) and their scores, one column a problem."""
+    """Labels of some rows (None if the file has none) and their scores."""
 
     labels: Any
     scores: np.ndarray
 
 
 def scorer(model: Model, threads: int | None) -> Callable[[Any], np.ndarray]:
-    """What gives rows with a virtual column of ones their scores, a column per problem (of cells
-    and mapped rows: as the decision function of the estimator)."""
+    """What gives rows with a virtual column of ones their scores, a column per class (one in all
+    for two classes; per problem of a kernel machine)."""
     if isinstance(model, CellsRecord) or model.kind in MAPPED:
         return _decisions(model, threads)
     if not isinstance(model, KernelRecord):
         weights = weight_vectors(model.coef, model.intercept)
-        return lambda rows: scores_of(weights, rows)
+        return lambda rows: class_scores(scores_of(weights, rows), len(model.classes), model.pairs)
     if is_given(model.kernel):
         raise DataError("a precomputed kernel predicts from kernel values: use Python")
     ready = machine(model)
@@ -75,9 +75,7 @@ def classes_of(model: Model, scores: np.ndarray) -> np.ndarray:
     if not isinstance(model, KernelRecord) or not model.pairs:
         return chosen(scores)
     if model.parameters.get("break_ties") is True:
-        from sklearn.utils.multiclass import _ovr_decision_function
-
-        return _ovr_decision_function(scores < 0, -scores, len(model.classes)).argmax(axis=1)
+        return class_scores(scores, len(model.classes), pairs=True).argmax(axis=1)
     return votes(scores, len(model.classes))
 
 

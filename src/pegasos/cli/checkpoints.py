@@ -102,6 +102,7 @@ def owner_of(task: Task) -> dict[str, Any]:
     return {
         "versions": __version__,
         "numbers of rows": len(task.label),
+        "problems": task.names,
         "data": _sums({**task.rows._asdict(), "label": task.label}),
         "C or weights": _sums({"c": task.c}),
         "centres": _sums({"center": task.centers}),

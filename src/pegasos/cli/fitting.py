@@ -40,7 +40,7 @@ def trained(
     with locked(outputs.checkpoint), ProgressLine() as line, heard(line.compiling):
         line.say(f"reading {file}")
         data = read(file, reading)
-        _check(file, data, linear=not hasattr(estimator, "kernel"))
+        _check(file, data, estimator)
         if center is not None:
             _check_center(center, data, reading)
         seconds = time.perf_counter() - started
@@ -54,15 +54,17 @@ def trained(
     return facts
 
 
-def _check(file: str, data: Data, linear: bool) -> None:
+def _check(file: str, data: Data, estimator: Any) -> None:
     import numpy as np
+
+    from pegasos.model.pairs import n_problems
 
     if data.X.shape[1] == 0:
         raise DataError(f"{name_of(file)}: no features, only labels")
     check_classes(file, data.y)
-    if linear:
-        n_classes = len(np.unique(data.y))
-        check_width(file, data.X.shape[1], 1 if n_classes == 2 else n_classes, note)
+    if not hasattr(estimator, "kernel"):
+        problems = n_problems(len(np.unique(data.y)), estimator.multi_class == "ovo")
+        check_width(file, data.X.shape[1], problems, note)
 
 
 def _check_center(center: Path, data: Data, reading: Reading) -> None:

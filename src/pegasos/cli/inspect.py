@@ -75,7 +75,18 @@ def _of_weights(model: Any, top: int) -> dict[str, Any]:
         "nonzero": int(np.count_nonzero(model.coef)),
         "stream": None if model.stream is None else model.stream["tally"].tolist(),
         "weights": [_largest(model, k, top) for k in range(len(model.coef))],
+        "problems": _problems(model),
     }
+
+
+def _problems(model: Any) -> list[str]:
+    """Which class, or which of a pair, a score above 0 speaks for."""
+    from pegasos.model.pairs import couples
+
+    names = [str(name) for name in model.classes.tolist()]
+    if model.pairs:
+        return [f"{names[i]} against {names[j]}" for i, j in couples(len(names))]
+    return names[1:] if len(names) == 2 else names
 
 
 def _of_kernel(model: Any) -> dict[str, Any]:
@@ -129,13 +140,13 @@ def _report(path: str, facts: dict[str, Any], settings: str) -> Iterator[str]:
         share = f"{100 * errors / max(1, rows):.2f} % of them mistaken before they were learnt"
         yield f"learnt from a stream of {rows:,} rows, {share}; no certificate, for it is gone"
     for k, weights in enumerate(facts["weights"][:20]):
-        positive = facts["classes"][1] if len(facts["classes"]) == 2 else facts["classes"][k]
+        which, intercept = facts["problems"][k], facts["intercept"][k]
         listed = ", ".join(f"{name}: {weight:.4g}" for name, weight in weights)
-        yield f"for class {positive}: intercept {facts['intercept'][k]:.4g}; largest {listed}"
+        yield f"for class {which}: intercept {intercept:.4g}; largest {listed}"
         if k < len(facts["objective"]):
             yield f"  {_proof(facts['objective'][k], facts['bound'][k])}"
     if len(facts["weights"]) > 20:
-        yield f"… and {len(facts['weights']) - 20} more classes (--json has all)"
+        yield f"… and {len(facts['weights']) - 20} more (--json has all)"
 
 
 def _report_kernel(facts: dict[str, Any]) -> Iterator[str]:

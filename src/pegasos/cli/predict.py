@@ -17,7 +17,7 @@ def predict(
         str, typer.Option("-o", "--output", help="Where the labels go; - is standard output.")
     ] = "-",
     scores: Annotated[
-        bool, typer.Option("--scores", help="Add the score of each problem to the label.")
+        bool, typer.Option("--scores", help="Add the scores of the row to the label.")
     ] = False,
     probabilities: Annotated[
         bool,

@@ -13,7 +13,7 @@ from pegasos.cli import options as opt
 from pegasos.cli.data import Reading, check_outputs, kept_of
 
 _STOP, _STREAM, _KERNEL = "Stopping", "Streams", "Kernels"
-ONLY_KERNELS = ("gamma", "degree", "coef0", "cache_size", "multi_class")
+ONLY_KERNELS = ("gamma", "degree", "coef0", "cache_size")
 NEVER_KERNELS = ("center", "checkpoint", "checkpoint_every")
 NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "center", "seed", "kernel")
 ONLY_ONLINE = ("classes", "features", "checkpoint_rows")
@@ -44,8 +44,8 @@ class SolverName(StrEnum):
 
 
 class MultiClass(StrEnum):
-    ovo = "ovo"
     ovr = "ovr"
+    ovo = "ovo"
 
 
 class KernelName(StrEnum):
@@ -85,6 +85,14 @@ def train(
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Weight classes by 1 / their frequency.")
     ] = False,
+    multi_class: Annotated[
+        MultiClass | None,
+        typer.Option(
+            help="Of more than two classes: each against the rest (ovr, the default), or each pair "
+            "(ovo, the default with --kernel).",
+            show_default=False,
+        ),
+    ] = None,
     center: Annotated[
         Path | None,
         typer.Option(help="A model file w0: the penalty is 1/2 |w - w0|^2 (transfer)."),
@@ -171,13 +179,6 @@ def train(
     cache_size: Annotated[
         float, typer.Option(help="Megabytes for kernel values.", rich_help_panel=_KERNEL)
     ] = 1000.0,
-    multi_class: Annotated[
-        MultiClass,
-        typer.Option(
-            help="Of more than two classes: each pair (ovo), or each against the rest (ovr).",
-            rich_help_panel=_KERNEL,
-        ),
-    ] = MultiClass.ovo,
     label: opt.Label = None,
     header: opt.Header = True,
     zero_based: opt.ZeroBased = None,
@@ -191,8 +192,8 @@ def train(
     """Train a classifier on FILE and write it to MODEL: linear, or with --kernel.
 
     Minimises 1/2 |w|^2 + C * sum_i l(y_i (w.x_i + b)) and stops when the relative duality gap,
-    (objective - proven lower bound) / objective, is at most --tol. More than two classes: one
-    problem for each class against the rest (with --kernel, for each pair).
+    (objective - proven lower bound) / objective, is at most --tol. More than two classes are
+    several such problems (--multi-class).
     """
     check_outputs([model, checkpoint], [file, center])
     if online:
@@ -208,6 +209,8 @@ def train(
     )
     settings: dict[str, Any] = {"lam": lam, "intercept": intercept.value, "n_threads": threads}
     settings["class_weight"] = "balanced" if balanced else None
+    if multi_class is not None:
+        settings["multi_class"] = multi_class.value
     if online:
         from pegasos.cli.online import Plan, train_online
         from pegasos.estimators.online import STREAM_LAM
@@ -222,7 +225,6 @@ def train(
     settings |= {"solver": solver.value, "random_state": seed}
     if kernel is not None:
         settings |= {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache_size}
-        settings |= {"multi_class": multi_class.value}
         if not _given(context, "max_iter"):
             settings["max_iter"] = -1
         estimator = _kernel_machine(kernel, loss or Loss.hinge, tau, settings)

@@ -1,6 +1,7 @@
 """What every linear classifier shares: the way from (X, y) to certified weights and back.
 
-`fit` validates at the data door and solves one-vs-all; `decision_function` is one product.
+`fit` validates at the data door and solves the problems of a task: one-vs-all, or one of `MODES`;
+`decision_function` is one product.
 A subclass adds its parameters and names its loss.
 """
 
@@ -20,10 +21,12 @@ from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.classifier import Classifier, Data, asked
-from pegasos.estimators.multiclass import multiclass_task
-from pegasos.estimators.one_vs_all import Task, Watch, fitting, solve
+from pegasos.estimators.multiclass import MulticlassTask
+from pegasos.estimators.one_vs_all import Task, Watch, solve
+from pegasos.estimators.one_vs_one import PairTask
 from pegasos.estimators.transfer import centers_of
 from pegasos.model.linear import chosen, scores_of, weight_vectors
+from pegasos.model.pairs import class_scores
 from pegasos.objective.losses import Pinball, is_piecewise_linear
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
@@ -31,15 +34,21 @@ from pegasos.solvers.stops import Validation
 
 OF_A_FIT = (  # what `fit` leaves besides the weights
     *("certificate_", "history_", "stop_reason_", "solver_"),
-    *("n_iter_", "support_", "dual_coef_", "_dual_share"),
+    *("n_iter_", "support_", "dual_coef_", "_dual_share", "_pairs"),
 )
+MODES: dict[str, type[Task]] = {
+    "ovr": Task,
+    "ovo": PairTask,
+    "crammer_singer": MulticlassTask,
+}
 
 
 class LinearClassifier(Classifier):
     """Base of the linear classifiers. Subclasses define `__init__` and `_loss()`."""
 
-    _modes: tuple[str, ...] = ("ovr",)  # of `multi_class`
     _watch: Watch | None = None  # who looks on while it fits: set by the command line
+    _pairs = False  # whether the weights are of pairs of classes
+    _modes: tuple[str, ...] = ("ovr", "ovo")  # of `multi_class`
 
     # what `_read` leaves
     _of_reading: tuple[str, ...] = ("classes_", "n_features_in_", "feature_names_in_")
@@ -67,7 +76,8 @@ class LinearClassifier(Classifier):
         loss, stop = self._loss(), self._stop()
         with self._at_work():
             data = self._read(X, y, sample_weight)
-            task = self._task(data, loss, stop, self._warm_starts())
+            task = self._task(data, loss, stop)
+            task = task._replace(starts=self._warm_starts(task.shapes))
             tasks = FitTasks(
                 self,
                 len(task.targets),
@@ -80,33 +90,27 @@ class LinearClassifier(Classifier):
         self._close(runs)
         return self
 
-    def _targets(self) -> list[int]:
-        """The classes with a problem of their own."""
-        return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
-
-    def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Any:
+    def _task(self, data: Data, loss: Any, stop: Stop) -> Task:
         bias, free = self._bias()
-        targets, rows = self._targets(), self._to_train(data.X, bias)
-        common = {
-            "rows": rows,
-            "label": data.label,
-            "c": data.c,
-            "loss": loss,
-            "free": free,
-            "solver": self._solver(),
-            "stop": replace(stop, rules=tuple(self._on_rows(rule, bias) for rule in stop.rules)),
-            "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
-            "watch": self._watch,
-        }
-        centers = centers_of(self.center, len(targets), n_columns(rows), bias)
-        if self.multi_class == "crammer_singer":
-            return multiclass_task(common, centers, len(self.classes_), starts)
-        return Task(
+        n_classes = len(self.classes_)
+        pair = self.multi_class == "ovo" and n_classes == 2  # of which the second is positive
+        kind = Task if pair else MODES[self.multi_class]
+        targets, rows = kind.targets_of(n_classes), self._to_train(data.X, bias)
+        centers = centers_of(self.center, kind.n_vectors(n_classes), n_columns(rows), bias)
+        return kind(
+            rows=rows,
+            label=data.label,
+            c=data.c,
             targets=targets,
-            names=[f"class {self.classes_[k]}" for k in targets],
-            centers=centers,
-            starts=fitting(starts, (len(targets), len(data.label))),
-            **common,
+            names=[kind.name_of(target, self.classes_) for target in targets],
+            centers=kind.of_problems(centers),
+            starts=None,
+            loss=loss,
+            free=free,
+            solver=kind.solver_of(self._solver()),
+            stop=replace(stop, rules=tuple(self._on_rows(rule, bias) for rule in stop.rules)),
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            watch=self._watch,
         )
 
     def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
@@ -118,10 +122,14 @@ class LinearClassifier(Classifier):
         return self._rows(X, bias)
 
     def _weights(self, weights: np.ndarray, task: Task) -> dict[str, Any]:
-        return {"coef_": weights[:, :-1].copy(), "intercept_": task.rows.bias * weights[:, -1]}
+        intercept = task.rows.bias * weights[:, -1]
+        return {"coef_": weights[:, :-1].copy(), "intercept_": intercept, "_pairs": task.pairs}
 
     def decision_function(self, X):
         """Signed distances w.x + b (times ||w||).
+
+        Of one-vs-one problems: the pairs that a class wins, and less than a third more or less by
+        the sum t of its margins, t / (3 (|t| + 1)).
 
         Returns
         -------
@@ -133,10 +141,12 @@ class LinearClassifier(Classifier):
             scores = scores_of(weights, self._rows(X, 1.0, sort=False))
         if not np.isfinite(scores).all():  # the way of every NaN and infinity in X
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-        return scores[:, 0] if len(weights) == 1 else scores
+        if len(weights) == 1:
+            return scores[:, 0]
+        return class_scores(scores, len(self.classes_), self._pairs)
 
     def predict(self, X):
-        """The most likely class of each row."""
+        """The class of each row: the one with the highest score, of equals the first."""
         scores = self.decision_function(X)
         return self.classes_[chosen(scores.reshape(len(scores), -1))]
 
@@ -189,18 +199,16 @@ class LinearClassifier(Classifier):
         scale = par.positive("intercept_scaling", self.intercept_scaling)
         return {"none": 0.0, "penalised": scale, "free": 1.0}[reading], reading == "free"
 
-    def _warm_starts(self) -> np.ndarray | None:
-        """alpha / c of the last fit, if warm_start is on."""
-        return getattr(self, "_dual_share", None) if self.warm_start else None
+    def _warm_starts(self, shapes: list[tuple[int, ...]]) -> Any:
+        """alpha / c of the last fit, if warm_start is on and the problems are as large."""
+        last = getattr(self, "_dual_share", None) if self.warm_start else None
+        return last if last is not None and [np.shape(a) for a in last] == shapes else None
 
     # Results to attributes
 
     def _record(self, task: Task, runs: list[Run], kept: np.ndarray) -> None:
         self.__dict__.update(self._weights(task.vectors([run.best.w for run in runs]), task))
-        alphas = [run.best.alpha for run in runs]
-        self._dual_share, pulls = task.shares(alphas), task.pulls(alphas)
-        used = np.flatnonzero(np.any(pulls != 0.0, axis=0))
-        self.support_, self.dual_coef_ = kept[used], pulls[:, used]
+        self.__dict__.update(task.duals(runs, kept))
         self.n_iter_ = max(run.state.epoch for run in runs)
         name = task.solver if isinstance(task.solver, str) else type(task.solver).__name__
         asked = Choice(name, "asked for")

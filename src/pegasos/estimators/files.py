@@ -95,6 +95,7 @@ def to_model(estimator: Any, reading: dict[str, Any] | None = None) -> file.Mode
         center=None if center is None else _center(center, estimator),
         stream=None if stream is None else streams.to_arrays(stream),
         map=map_files.to_map(estimator) if kind in map_files.CLASSES else None,
+        pairs=estimator._pairs,
         **common,
     )
 
@@ -122,6 +123,7 @@ def _restore(estimator: Any, model: LinearModel) -> None:
     if model.map is not None:
         map_files.restore(estimator, model.map, model.coef.shape[1])
     estimator.coef_, estimator.intercept_ = model.coef, model.intercept
+    estimator._pairs = model.pairs
     one = getattr(estimator, "multi_class", None) == "crammer_singer"
     estimator.__dict__.update(attributes(model.fit, 1 if one else len(model.coef)))
     if model.stream is not None:

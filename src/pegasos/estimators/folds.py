@@ -16,8 +16,9 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators.base import Data, LinearClassifier
 from pegasos.estimators.one_vs_all import Task, solve_all
 from pegasos.estimators.path import copy_with
-from pegasos.estimators.sweeps import LEAST_TOL, Answers, goal_of, shared_problem, sweep
+from pegasos.estimators.sweeps import LEAST_TOL, Answers, goal_of, sweep
 from pegasos.model.linear import chosen, scores_of
+from pegasos.model.pairs import class_scores
 from pegasos.solvers.auto import descent_budget
 from pegasos.solvers.lanes import Lane, Many
 
@@ -73,7 +74,7 @@ def cross_validate_path(
         data = unit._read(X, y, sample_weight)
         X, y = indexable(X, column_or_1d(y))
         folds = _folds(unit, data, X, y, cv, sample_weight)
-        task = unit._task(data, loss, stop, None)
+        task = unit._task(data, loss, stop)
         weights, certificates = _solved(unit, task, data, folds, Cs, deadline)
         score = _accuracy if scoring is None else _scored(get_scorer(scoring))
         test_score = score(unit, task, (X, y), folds, Cs, weights)
@@ -142,7 +143,7 @@ def _answered(answers: Answers, task: Task, place: int) -> bool:
 
 def _sweep_folds(task: Task, folds: list[Fold], Cs: list[float], deadline: float):
     """Answers for (value * folds + fold, problem); whether Ctrl-C came."""
-    shared = shared_problem(task)
+    shared = task.shared()
     if shared is None:
         return {}, False
     lanes, places, most = [], [], 0.0
@@ -170,7 +171,8 @@ def _accuracy(unit, task: Task, data, folds: list[Fold], Cs: list[float], weight
         scores = scores_of(each, unit._rows(X[fold.test], task.rows.bias))
         scores = scores.reshape(len(fold.test), len(Cs), -1)
         for j in range(len(Cs)):
-            out[j, f] = np.mean(unit.classes_[chosen(scores[:, j])] == y[fold.test])
+            numbers = chosen(class_scores(scores[:, j], len(unit.classes_), task.pairs))
+            out[j, f] = np.mean(unit.classes_[numbers] == y[fold.test])
     return out
 
 

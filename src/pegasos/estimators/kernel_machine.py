@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from pegasos.core.logs import warn
@@ -27,8 +26,10 @@ from pegasos.estimators.classifier import (
 from pegasos.estimators.kernel_checks import foretell, refuse_beyond_memory, warn_unless_kernel
 from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef
 from pegasos.estimators.one_vs_all import Watch, solve
-from pegasos.estimators.pairs import KernelTask, Part, one_vs_one, one_vs_rest, share_of
-from pegasos.model.kernel import KernelModel, scores_of, votes
+from pegasos.estimators.pairs import KernelTask, share_of
+from pegasos.estimators.parts import Part, one_vs_one, one_vs_rest
+from pegasos.model.kernel import KernelModel, scores_of
+from pegasos.model.pairs import class_scores, votes
 from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernel_points import given_columns, is_given, points
 from pegasos.objective.kernels import Linear, resolved
@@ -254,9 +255,8 @@ class KernelMachine(Classifier):
         scores = self._scores(X)
         if scores.shape[1] == 1:
             return scores[:, 0]
-        if self._pairs and self.decision_function_shape == "ovr":
-            return _ovr_decision_function(scores < 0, -scores, len(self.classes_))
-        return scores
+        pairs = self._pairs and self.decision_function_shape == "ovr"
+        return class_scores(scores, len(self.classes_), pairs)
 
     def predict(self, X):
         """The class of each row."""

@@ -19,6 +19,7 @@ from pegasos.estimators.base import LinearClassifier
 from pegasos.estimators.classifier import asked
 from pegasos.estimators.kernel_checks import warn_unless_kernel
 from pegasos.estimators.kernel_learners import Counting, Learner, Projecting, learner_of
+from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.online import STREAM_LAM, PegasosClassifier
 from pegasos.model.linear import chosen
 from pegasos.objective.kernel_names import kernel_of
@@ -101,7 +102,6 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
     _encode = LinearClassifier._encode
     _row_costs = LinearClassifier._row_costs
     _refuse_missing_classes = LinearClassifier._refuse_missing_classes
-    _targets = LinearClassifier._targets
     _stream_classes = PegasosClassifier._stream_classes
     _class_factors = PegasosClassifier._class_factors
 
@@ -241,6 +241,9 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         self._learner, self._seen = learner, seen
         self._record(learner)
         return self
+
+    def _targets(self) -> list[int]:
+        return Task.targets_of(len(self.classes_))
 
     def _next_rows(self, X: Any, rule: Rule, first: bool) -> tuple[Any, Learner]:
         """The rows, made ready like those before, and who learns them."""

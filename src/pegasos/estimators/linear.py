@@ -35,9 +35,10 @@ COMMON = """C : float, default=1.0
         The constant feature behind a penalised intercept.
     class_weight : dict or "balanced", default=None
         Factors on C per class; "balanced" gives N / (K N_k).
-    multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        One problem per class against the rest; or one problem for all classes, of which a row
-        pays for the worst violation (LinearSVC only; `loss` is not used there).
+    multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
+        Of more than two classes: a problem per class against the rest; per pair of classes; or one
+        for all of them, in which a row pays for its worst violation (`loss` is not used there).
+        LogisticRegression, whose probabilities are those of classes, has the first alone.
     center : fitted linear model or array, default=None
         The point w0 from which w is penalised: 1/2 ||w - w0||^2 (transfer from a related model).
     solver : {"auto", "dual", "newton", "newton_cg", "interior"}, default="auto"
@@ -56,9 +57,10 @@ COMMON = """C : float, default=1.0
 
     Attributes
     ----------
-    coef_ : array of shape (1 or n_classes, n_features)
-        Weights in float64: exactly the vector that `certificate_` speaks of.
-    intercept_ : array of shape (1 or n_classes,)
+    coef_ : array of shape (n_problems, n_features)
+        Weights in float64: exactly the vector that `certificate_` speaks of. There is one problem
+        for two classes, else one per class, or per pair (0, 1), (0, 2), …, the first one positive.
+    intercept_ : array of shape (n_problems,)
     classes_ : array of shape (n_classes,)
     certificate_ : Certificate (a list of them for more than two classes)
         primal >= optimum >= dual, gap and relative_gap.
@@ -69,7 +71,8 @@ COMMON = """C : float, default=1.0
     support_ : array
         Indices of the rows with a non-zero dual variable in any problem.
     dual_coef_ : array of shape (1 or n_classes, n_support)
-        alpha_i y_i of these rows: coef_ is close to w0 + dual_coef_ @ X[support_].
+        alpha_i y_i of these rows: coef_ is close to w0 + dual_coef_ @ X[support_]. With
+        multi_class="ovo" rows come by class and have n_classes - 1 coefficients, as in SVC.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : array, if X had names"""
@@ -181,7 +184,7 @@ class LinearSVC(ExactClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    _modes = ("ovr", "crammer_singer")
+    _modes = ("ovr", "ovo", "crammer_singer")
 
     def _loss(self) -> Any:
         loss = par.loss_of(self.loss)
@@ -237,6 +240,8 @@ class LogisticRegression(ExactClassifier):
         self.random_state = random_state
         self.warm_start = warm_start
         self.verbose = verbose
+
+    _modes = ("ovr",)
 
     def _loss(self) -> Any:
         return Logistic()

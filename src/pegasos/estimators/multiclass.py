@@ -1,82 +1,75 @@
-"""The one problem of Crammer and Singer for all classes, as `one_vs_all.solve` wants it."""
+"""The one problem of Crammer and Singer for all classes."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pegasos.estimators.one_vs_all import fitting
+from pegasos.estimators.one_vs_all import Task
 from pegasos.objective.multiclass import MulticlassProblem, multiclass_problem, pulls
-from pegasos.solvers.crammer_singer import solver_for
-from pegasos.solvers.driver import Driver, Stop
+from pegasos.objective.problem import Problem
+from pegasos.solvers import crammer_singer  # noqa: F401  (registers what descent does there)
+from pegasos.solvers.driver import Run
+from pegasos.solvers.stops import Validation
 
 
-class MulticlassTask(NamedTuple):
-    """The data and settings of a fit; `centers` and `starts` (if any) hold one item."""
+class MulticlassTask(Task):
+    """A task of one problem, whose point W has a column for each class.
 
-    rows: Any
-    label: np.ndarray
-    c: np.ndarray
-    centers: np.ndarray
-    starts: np.ndarray | None
-    loss: Any
-    free: bool
-    solver: Any
-    stop: Stop
-    seed: int
-    watch: Any = None
+    A model has a weight vector for each of them; of two classes one, the difference.
+    """
+
+    @staticmethod
+    def targets_of(n_classes: int) -> list[Any]:
+        return [range(n_classes)]
+
+    @staticmethod
+    def name_of(target: Any, classes: np.ndarray) -> str:
+        return "all classes"
+
+    @classmethod
+    def n_vectors(cls, n_classes: int) -> int:
+        return 1 if n_classes == 2 else n_classes
+
+    @staticmethod
+    def of_problems(centers: np.ndarray) -> np.ndarray:
+        """W0; half of a difference for one of two classes, less it for the other."""
+        each = np.concatenate([-0.5 * centers, 0.5 * centers]) if len(centers) == 1 else centers
+        return np.ascontiguousarray(each.T)[None]
+
+    @staticmethod
+    def solver_of(given: Any) -> Any:
+        if isinstance(given, str) and given not in ("auto", "dual"):
+            raise ValueError(
+                f"solver={given!r} is for one problem per class: with "
+                "multi_class='crammer_singer' use solver='auto' or 'dual'"
+            )
+        return "dual" if isinstance(given, str) else given
 
     @property
-    def targets(self) -> range:
-        return range(1)
-
-    @property
-    def names(self) -> list[str]:
-        return ["all classes"]
-
-    @property
-    def problem(self) -> MulticlassProblem:
-        return multiclass_problem(self.rows, self.label, self.c, self.centers[0], self.free)
+    def shapes(self) -> list[tuple[int, ...]]:
+        return [(len(self.label), len(self.targets[0]))]
 
     def vectors(self, points: Any) -> np.ndarray:
-        """One for each class; of two classes the difference."""
         return _of_model(np.asarray(points)[0].T)
 
-    def shares(self, alphas: list[np.ndarray]) -> np.ndarray:
-        """What a later fit may start from."""
-        return np.array(alphas) / self.c[:, None]
+    def problem(self, k: int = 0) -> MulticlassProblem:
+        return multiclass_problem(self.rows, self.label, self.c, self.centers[0], self.free)
 
-    def pulls(self, alphas: list[np.ndarray]) -> np.ndarray:
-        """The coefficient of each row in each weight vector."""
-        return _of_model(pulls(self.problem, alphas[0]).T)
-
-    def sweep(self, Cs: list[float], deadline: float) -> tuple[dict, bool]:
+    def shared(self) -> Problem | None:
         """Rows act on all classes at once: there is no second problem to read them for."""
-        return {}, False
+        return None
 
-    def driver(self, k: int, stop: Stop, answer: None = None) -> Driver:
-        problem = self.problem
-        start = None if self.starts is None else self.starts[0] * self.c[:, None]
-        solver = solver_for(problem) if isinstance(self.solver, str) else self.solver
-        return Driver(solver, problem, stop, self.seed, start)
+    def rule(self, given: Validation, k: int) -> Validation:
+        return given
 
-
-def multiclass_task(
-    common: dict[str, Any], centers: np.ndarray, n_classes: int, starts: np.ndarray | None
-) -> MulticlassTask:
-    """The task of a fit, from what all tasks have in common and a centre for each weight vector."""
-    if common["solver"] == "auto":
-        common = common | {"solver": "dual"}
-    elif isinstance(common["solver"], str) and common["solver"] != "dual":
-        raise ValueError(
-            f"solver={common['solver']!r} is for one problem per class: with "
-            "multi_class='crammer_singer' use solver='auto' or 'dual'"
-        )
-    halves = np.array([[-0.5], [0.5]])
-    centers = (halves @ centers if n_classes == 2 else centers).T[None]
-    starts = fitting(starts, (1, len(common["label"]), n_classes))
-    return MulticlassTask(centers=np.ascontiguousarray(centers), starts=starts, **common)
+    def duals(self, runs: list[Run], kept: np.ndarray) -> dict[str, Any]:
+        pi = runs[0].best.alpha
+        beta = _of_model(pulls(self.problem(), pi).T)
+        used = np.flatnonzero(np.any(beta != 0.0, axis=0))
+        names = {"support_": kept[used], "dual_coef_": beta[:, used]}
+        return {"_dual_share": (pi / self.c[:, None])[None], **names}
 
 
 def _of_model(each: np.ndarray) -> np.ndarray:

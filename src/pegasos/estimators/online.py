@@ -79,9 +79,9 @@ class PegasosClassifier(LinearClassifier):
         it as it is).
     stop : rule of `pegasos.stopping` or a list of them, default=None
         Other ends of `fit` besides tol: Window, Displacement, Validation.
-    multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        A problem per class, or one for all of them, where a row acts on its own class and on the
-        one that violates its margin most (hinge loss; no residual offset).
+    multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
+        As in `LinearSVC`; in one problem for all classes a row acts on its own class and on the one
+        that violates its margin most (hinge loss, no residual offset). Pairs are for `fit` alone.
     tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
     n_threads, random_state, verbose
         As in `LinearSVC`, but tol=1e-2 and max_iter=100: these methods are for fair answers soon.
@@ -159,7 +159,7 @@ class PegasosClassifier(LinearClassifier):
         self.verbose = verbose
 
     warm_start = False
-    _modes = ("ovr", "crammer_singer")
+    _modes = ("ovr", "ovo", "crammer_singer")
     _stream: Stream
     t_: int
     n_features_in_: int
@@ -189,6 +189,11 @@ class PegasosClassifier(LinearClassifier):
         -------
         self
         """
+        if par.one_of("multi_class", self.multi_class, self._modes) == "ovo":
+            raise ValueError(
+                "multi_class='ovo' is for fit: partial_fit learns each class against the rest, set "
+                "multi_class='ovr'"
+            )
         first = not hasattr(self, "_stream")
         lam = STREAM_LAM if self.lam is None else par.positive("lam", self.lam)
         method, loss = replace(self._method(), lam=lam), self._loss()

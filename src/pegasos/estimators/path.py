@@ -18,7 +18,7 @@ def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[
     deadline = time.perf_counter() + stop.max_seconds
     with unit._at_work():
         data = unit._read(X, y, sample_weight)
-        task = unit._task(data, loss, stop, None)
+        task = unit._task(data, loss, stop)
         fits = [task._replace(c=C * data.c) for C in Cs]
         answers, interrupted = task.sweep(Cs, deadline)
         if not interrupted:

@@ -30,7 +30,7 @@ from pegasos.model.linear import (
 
 FORMAT, VERSION = "pegasos-model", 1
 _REQUIRED = ["classes", "kind"]
-_OF_SOME = ("cells", "kernel", "map", "n_features")  # required wherever they are
+_OF_SOME = ("cells", "kernel", "map", "n_features", "pairs")  # required wherever they are
 _KNOWN = {*_REQUIRED, *_OF_SOME, "names", "parameters", "fit", "reading"}
 _MAX_TEXT = 1 << 26  # characters of an array of class names: their number times the longest
 _STREAM = "stream_"  # begins the names of the arrays of a stream's state
@@ -75,10 +75,11 @@ def _parts(model: Model) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     arrays = {"coef": model.coef, "intercept": model.intercept}
     if model.center is not None:
         arrays |= {"center_coef": model.center[0], "center_intercept": model.center[1]}
-    if model.map is None:
-        return {}, arrays
-    arrays |= {_MAP + name: array for name, array in model.map.arrays.items()}
-    return {"map": model.map.facts, "n_features": model.map.n_features}, arrays
+    own: dict[str, Any] = {"pairs": True} if model.pairs else {}
+    if model.map is not None:
+        own |= {"map": model.map.facts, "n_features": model.map.n_features}
+        arrays |= {_MAP + name: array for name, array in model.map.arrays.items()}
+    return own, arrays
 
 
 def load_linear(path: str | os.PathLike[str], purpose: str) -> LinearModel:
@@ -133,6 +134,7 @@ def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         known = ", ".join(KINDS + KERNEL_KINDS + CELL_KINDS)
         raise ValueError(f"kind: {common['kind'][:40]!r} is not one of {known}")
     common["map"] = _map(description, arrays) if common["kind"] in MAPPED else None
+    common["pairs"] = "pairs" in description and _typed(description, "pairs", bool)
     return _linear(common, arrays)
 
 

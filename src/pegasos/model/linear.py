@@ -8,6 +8,7 @@ import numpy as np
 
 from pegasos.core.matrix import all_products, products
 from pegasos.model import stream as streams
+from pegasos.model.pairs import n_problems
 
 MAPPED = ("FixedSizeSVC", "PolynomialSVC")  # linear in what a map makes of the rows
 KINDS = ("LinearSVC", "LogisticRegression", "PegasosClassifier", *MAPPED)
@@ -25,7 +26,8 @@ class MapRecord(NamedTuple):
 
 
 class LinearModel(NamedTuple):
-    """Scores X coef' + intercept, one column per class (one in all for two classes).
+    """Scores X coef' + intercept, one column per class (one in all for two classes), or one per
+    pair of classes if `pairs`.
 
     `fit` holds facts about the fit (certificates, stop reasons, solvers, epochs), `parameters`
     those of the estimator, `reading` how its data file was read; `stream` is what a learner from
@@ -43,6 +45,7 @@ class LinearModel(NamedTuple):
     center: tuple[np.ndarray, np.ndarray] | None = None
     stream: dict[str, np.ndarray] | None = None
     map: MapRecord | None = None
+    pairs: bool = False
 
     @property
     def n_features(self) -> int:
@@ -76,7 +79,9 @@ def probabilities(scores: np.ndarray) -> np.ndarray:
 
 def check(model: LinearModel) -> LinearModel:
     """The same model, if prediction with it can never fail; else a ValueError that says why."""
-    K = 1 if len(model.classes) == 2 else len(model.classes)
+    if model.pairs and (len(model.classes) == 2 or model.stream is not None):
+        raise ValueError("pairs: not of two classes, nor of what learns from a stream")
+    K = n_problems(len(model.classes), model.pairs)
     if model.kind not in KINDS:
         raise ValueError(f"kind: {str(model.kind)[:40]!r} is not one of {', '.join(KINDS)}")
     if (model.map is not None) != (model.kind in MAPPED):

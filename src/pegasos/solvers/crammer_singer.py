@@ -28,19 +28,14 @@ from pegasos.objective.multiclass import (
     loss_sum,
     pulls,
 )
-from pegasos.solvers.dual import SLICE, Dual, advance, bend, part, start
-from pegasos.solvers.intercept import FreeIntercept, corrected, imbalance, proposed
+from pegasos.solvers.dual import SLICE, advance, bend, part, start
+from pegasos.solvers.intercept import corrected, imbalance, proposed
 from pegasos.solvers.moves import aim
 from pegasos.solvers.steps import Tally
 
 _AHEAD = 2  # rows between a prefetch and the use of the row
 _ROOT2 = np.sqrt(2.0)
 _GOOD = 0.1  # of the gap: worth a jump of the intercepts
-
-
-def solver_for(problem: MulticlassProblem) -> Dual | FreeIntercept:
-    """Descent, with free intercepts around it if there are any."""
-    return FreeIntercept(Dual()) if problem.free else Dual()
 
 
 @start.register(MulticlassProblem)
