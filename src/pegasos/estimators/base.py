@@ -21,7 +21,7 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.classifier import Classifier, Data, asked
 from pegasos.estimators.one_vs_all import Task, Watch, signs, solve
-from pegasos.estimators.transfer import centers_of
+from pegasos.estimators.transfer import Transferred, Wanted, centers_of, transferred
 from pegasos.model.linear import chosen, scores_of, weight_vectors
 from pegasos.objective.losses import Pinball, is_piecewise_linear
 from pegasos.solvers.auto import Choice
@@ -39,8 +39,11 @@ class LinearClassifier(Classifier):
 
     _watch: Watch | None = None  # who looks on while it fits: set by the command line
 
-    # what `_read` leaves
-    _of_reading: tuple[str, ...] = ("classes_", "n_features_in_", "feature_names_in_")
+    _names: list[str] | None = None  # of features, where rows come without: likewise
+
+    # what `_read` and `_task` leave
+    _of_reading: tuple[str, ...] = ("classes_", "n_features_in_", "feature_names_in_", "center_")
+    center_: Transferred | None = None
 
     def _loss(self) -> Any:
         raise NotImplementedError
@@ -86,13 +89,14 @@ class LinearClassifier(Classifier):
     def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Task:
         bias, free = self._bias()
         targets, rows = self._targets(), self._to_train(data.X, bias)
+        self.center_ = transferred(self.center, self._wanted(self.classes_, n_columns(rows)))
         return Task(
             rows=rows,
             label=data.label,
             c=data.c,
             targets=targets,
             names=[f"class {self.classes_[k]}" for k in targets],
-            centers=centers_of(self.center, len(targets), n_columns(rows), bias),
+            centers=centers_of(self.center_, (len(targets), n_columns(rows)), bias),
             starts=starts,
             loss=loss,
             free=free,
@@ -101,6 +105,13 @@ class LinearClassifier(Classifier):
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             watch=self._watch,
         )
+
+    def _wanted(self, classes: np.ndarray, n_columns: int) -> Wanted:
+        """What a centre is to be matched with."""
+        several: list[tuple[int, int | None]] = [(k, None) for k in range(len(classes))]
+        problems = [(1, 0)] if len(classes) == 2 else several
+        names = getattr(self, "feature_names_in_", self._names)
+        return Wanted(n_columns, names, classes, problems, getattr(self, "map_", None))
 
     def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
         """Rows as the weights see them."""
@@ -132,6 +143,13 @@ class LinearClassifier(Classifier):
         """The most likely class of each row."""
         scores = self.decision_function(X)
         return self.classes_[chosen(scores.reshape(len(scores), -1))]
+
+    def __sklearn_clone__(self):
+        """A copy (for a grid search, say) in which a fitted centre stays fitted."""
+        copy = super().__sklearn_clone__()
+        if self.center is not None:
+            copy.center = self.center
+        return copy
 
     # Parameters to numbers
 

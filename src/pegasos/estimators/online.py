@@ -14,6 +14,7 @@ from pegasos.estimators import streams
 from pegasos.estimators.base import OF_A_FIT, LinearClassifier
 from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.streams import Progressive, Stream
+from pegasos.estimators.transfer import centers_of, transferred
 from pegasos.objective.losses import Logistic, Perceptron
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.driver import Run
@@ -200,16 +201,19 @@ class PegasosClassifier(LinearClassifier):
         if kept.size < c.size:
             X, label, c = X[kept], label[kept], c[kept]
         bias, free = self._bias()
-        rows = as_rows(X, bias)
+        rows, d = as_rows(X, bias), X.shape[1]
         states, scores = list(stream.states), []
+        center = transferred(self.center, self._wanted(all_classes, d)) if first else self.center_
+        centers = centers_of(center, (len(states), d), bias)
         for k in range(len(states) if kept.size else 0):
             y_k = np.where(label == (1 if len(all_classes) == 2 else k), 1.0, -1.0)
-            problem = make_problem(rows, y_k, c, loss, None, free)
+            problem = make_problem(rows, y_k, c, loss, centers[k], free)
             states[k], before = solver.on_stream(problem, states[k])
             scores.append(before)
-        self.classes_ = all_classes
+        self.classes_, self.center_ = all_classes, center
         self._carry(streams.after(stream._replace(states=states, counts=counts), scores, label))
-        weights = np.array([solver.point(state, state.vectors.past, bias) for state in states])
+        moved = np.array([solver.point(state, state.vectors.past, bias) for state in states])
+        weights = centers + moved
         self.coef_, self.intercept_ = weights[:, :-1].copy(), bias * weights[:, -1]
         return self
 
@@ -230,6 +234,7 @@ class PegasosClassifier(LinearClassifier):
         """Have room for more columns, which were empty so far."""
         more = n_features - self.n_features_in_
         self._carry(streams.widened(self._stream, n_features))
+        self.center_ = self.center_ and self.center_.widened(n_features)
         self.coef_ = np.pad(self.coef_, ((0, 0), (0, more)))
         self.n_features_in_ = n_features
 
