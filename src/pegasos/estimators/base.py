@@ -108,8 +108,9 @@ class LinearClassifier(Classifier):
 
     def _wanted(self, classes: np.ndarray, n_columns: int) -> Wanted:
         """What a centre is to be matched with."""
-        several: list[tuple[int, int | None]] = [(k, None) for k in range(len(classes))]
-        problems = [(1, 0)] if len(classes) == 2 else several
+        problems: list[tuple[int, int | None]] = [(k, None) for k in range(len(classes))]
+        if len(classes) == 2:
+            problems = [(1, 0)]
         names = getattr(self, "feature_names_in_", self._names)
         return Wanted(n_columns, names, classes, problems, getattr(self, "map_", None))
 

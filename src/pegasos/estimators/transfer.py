@@ -27,8 +27,8 @@ class Center(NamedTuple):
     from a model file; `where` names it in messages.
     """
 
-    coef_: np.ndarray
-    intercept_: np.ndarray
+    coef_: Any
+    intercept_: Any
     classes_: Any = None
     feature_names_in_: Any = None
     map_: Any = None
@@ -132,8 +132,8 @@ def _of_model(model: Any) -> Center:
     n, K = len(source.coef_), len(classes)
     if n != K and (n, K) != (1, 2) or (pairs and K > 2):
         raise ValueError(
-            f"center: {n} rows of coefficients, for pairs of {K} classes it seems; it must have one "
-            "for each class"
+            f"center has {n} rows of coefficients, for pairs of its {K} classes it seems; it must "
+            "have one for each class"
         )
     return source
 
