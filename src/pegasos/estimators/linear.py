@@ -37,8 +37,13 @@ COMMON = """C : float, default=1.0
         Factors on C per class; "balanced" gives N / (K N_k).
     multi_class : {"ovr"}, default="ovr"
         One problem per class against the rest.
-    center : fitted linear model or array, default=None
+    center : fitted linear model, path of a model file, array or (coef, intercept), default=None
         The point w0 from which w is penalised: 1/2 ||w - w0||^2 (transfer from a related model).
+        C is then the trust in the data: near 0 the result is w0. The intercept too begins there;
+        a penalised one is drawn to it, a free one goes where the data want it. Of a model (also
+        scikit-learn's) classes are matched by label and, if both sides have them, features by name;
+        what the model does not know has the centre 0. Else numbers must agree, one row of
+        coefficients for each problem.
     solver : {"auto", "dual", "newton", "newton_cg", "interior"}, default="auto"
         "auto" chooses and records why in `solver_`; "newton_cg" is for squared hinge and logistic
         loss, "interior" for hinge and pinball.
@@ -59,6 +64,9 @@ COMMON = """C : float, default=1.0
         Weights in float64: exactly the vector that `certificate_` speaks of.
     intercept_ : array of shape (1 or n_classes,)
     classes_ : array of shape (n_classes,)
+    center_ : Transferred or None
+        The centre that was used: `coef_` and `intercept_`, a row for each problem; how many features
+        were `matched`, `unknown` to the source and `left_out` of it; `new_classes`.
     certificate_ : Certificate (a list of them for more than two classes)
         primal >= optimum >= dual, gap and relative_gap.
     stop_reason_ : str (or a list)

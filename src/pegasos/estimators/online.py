@@ -50,7 +50,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 class PegasosClassifier(LinearClassifier):
     """Linear classification by subgradient steps: Pegasos and its relatives.
 
-    Minimises lam/2 ||w||^2 + mean of l(y_i (w.x_i + b)), the objective of `LinearSVC` with
+    Minimises lam/2 ||w - w0||^2 + mean of l(y_i (w.x_i + b)), the objective of `LinearSVC` with
     lam = 1 / (C N), by one step after another on few rows. `fit` passes over the data in epochs and
     certifies the answer; `partial_fit` learns from a stream in constant memory.
 
@@ -67,7 +67,8 @@ class PegasosClassifier(LinearClassifier):
         Step t has the length 1/(lam t), eta0, eta0/sqrt(t), or schedule(t, lam) for an array of t.
     eta0 : float, default=1.0
     projection : bool, default=True
-        Whether w is kept in the ball in which the optimum lies.
+        Whether w is kept in the ball around w0 in which the optimum lies. On a stream with a
+        centre, where its radius depends on rows to come, it is not.
     average : {"weighted", "tail", "uniform", "none"}, default="weighted"
         Of the iterates: with weights t; over the second half of `max_iter` epochs; over all; the
         last one.
