@@ -83,7 +83,7 @@ def test_without_trust_in_the_data_it_is_the_source(model, intercept):
     """A free intercept is where the data want it; those of the source want it where it was."""
     source = clone(model).set_params(intercept=intercept, C=0.1, tol=1e-6, max_iter=500)
     source.fit(X, THREE)
-    rows = slice(None) if intercept == "free" else slice(0, 20)
+    rows = slice(None, None, 1 if intercept == "free" else 2)
     near = clone(source).set_params(center=source, C=1e-12).fit(X[rows], THREE[rows])
     np.testing.assert_allclose(near.coef_, source.coef_, atol=1e-8)
     exact = intercept == "penalised" or not isinstance(model, PegasosClassifier)
