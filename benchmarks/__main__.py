@@ -11,7 +11,7 @@ rows. passes: an epoch and a prediction in units of X @ w. kernels: SVC against 
 scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. polynomial: linear, degree 2 and
 the Gaussian kernel at the parameters of Chang et al. cells: CellSVC on all of covtype.
 fixed_size: the tables of the pinball paper with its map. selection, mapping, covtype_map:
-prototypes, speed and all of covtype.
+prototypes, speed and all of covtype. transfer: a few labels and a related model.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from benchmarks import (
     shuttle,
     startup,
     stochastic,
+    transfer,
     uci,
 )
 from benchmarks.datasets import ALL, TALL
@@ -76,6 +77,7 @@ def main() -> None:
             "cells": cells.run,
             "mapping": maps.mapping,
             "covtype_map": maps.covtype,
+            "transfer": transfer.run,
         }[given.what]()
 
 
@@ -87,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
     what += ("many", "growth", "passes", "kernels", "kernel_online", "polynomial", "cells")
-    what += ("fixed_size", "selection", "mapping", "covtype_map")
+    what += ("fixed_size", "selection", "mapping", "covtype_map", "transfer")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
         "--sets",
