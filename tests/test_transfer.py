@@ -81,7 +81,7 @@ def test_on_a_stream_too(intercept, y):
 @both
 def test_without_trust_in_the_data_it_is_the_source(model, intercept):
     """A free intercept is where the data want it; those of the source want it where it was."""
-    source = clone(model).set_params(intercept=intercept, C=0.1, tol=1e-6, max_iter=500)
+    source = clone(model).set_params(intercept=intercept, C=0.1, tol=1e-6, max_iter=100)
     source.fit(X, THREE)
     rows = slice(None, None, 1 if intercept == "free" else 2)
     near = clone(source).set_params(center=source, C=1e-12).fit(X[rows], THREE[rows])
