@@ -12,7 +12,7 @@ scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. polynomial: lin
 the Gaussian kernel at the parameters of Chang et al. cells: CellSVC on all of covtype.
 multiclass: several classes beside scikit-learn, --sets and --modes for some of them.
 fixed_size: the tables of the pinball paper with its map. selection, mapping, covtype_map:
-prototypes, speed and all of covtype.
+prototypes, speed and all of covtype. transfer: a few labels and a related model.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from benchmarks import (
     shuttle,
     startup,
     stochastic,
+    transfer,
     uci,
 )
 from benchmarks.datasets import ALL, TALL
@@ -80,6 +81,7 @@ def main() -> None:
             "cells": cells.run,
             "mapping": maps.mapping,
             "covtype_map": maps.covtype,
+            "transfer": transfer.run,
         }[given.what]()
 
 
@@ -91,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
     what += ("many", "growth", "passes", "kernels", "kernel_online", "polynomial", "cells")
-    what += ("fixed_size", "selection", "mapping", "covtype_map", "multiclass")
+    what += ("fixed_size", "selection", "mapping", "covtype_map", "multiclass", "transfer")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
         "--sets",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from pegasos import SVC, LinearSVC, LogisticRegression, load_model, load_svmlight
+from pegasos import SVC, LinearSVC, LogisticRegression, load_model, load_svmlight, save_model
 from pegasos.cli.main import app
 from pegasos.core.jit import user_cache
 
@@ -403,7 +403,35 @@ def test_a_centre_must_fit(folder):
     other = folder / "other.svm"
     other.write_bytes(HEART.read_bytes().replace(b"+1 ", b"2 "))
     done = invoke("train", other, "-m", folder / "o", "--center", folder / "m", ok=False)
-    assert "its classes are [-1, 1]" in done.stderr
+    assert f"{folder / 'm'}: its classes are [-1, 1], not the data's [-1, 2]" in done.stderr
+    done = invoke(*again, "--zero-based", ok=False)
+    assert "its indices start at another number" in done.stderr
+
+
+@pytest.mark.parametrize("online", [(), ("--online", "--lam", "1e9")], ids=["exact", "online"])
+def test_a_centre_is_matched_by_index_or_by_name(folder, online):
+    """An index is a name: text with fewer or more of them has the same features."""
+    no_trust = online or ("-C", "1e-9")
+    lines = HEART.read_text().splitlines()
+    invoke("train", HEART, "-m", folder / "m", "--intercept", "penalised")
+    source = load_model(folder / "m").coef_[0]
+    near = ("--intercept", "penalised", "--center", folder / "m", *no_trust)
+    for last, width in (("", 13), (" 15:0.5", 15)):
+        text = [" ".join(line.split(" 9:")[0].split()) + last for line in lines]
+        (folder / "few.svm").write_text("\n".join(text) + "\n")
+        invoke("train", folder / "few.svm", "-m", folder / "n", *near)
+        found = load_model(folder / "n").coef_[0]
+        assert np.allclose(found, np.pad(source, (0, width - 13)), atol=1e-6)
+    rows = [",".join(["kind", "x9", "new", "x1"])]
+    rows += [f"{line.split()[0]},{k % 7},{k % 5},{k % 3}" for k, line in enumerate(lines)]
+    (folder / "few.csv").write_text("\n".join(rows))
+    model = LinearSVC(intercept="penalised").fit(*load_svmlight(HEART))
+    model.feature_names_in_ = np.array([f"x{j}" for j in range(13)], dtype=object)
+    save_model(model, folder / "m")
+    done = invoke("train", folder / "few.csv", "--label", "kind", "-m", folder / "n", *near)
+    assert "centre: 2 features matched, 1 unknown to it, 11 of its own left out" in done.stdout
+    expected = [model.coef_[0, 9], 0.0, model.coef_[0, 1]]
+    assert np.allclose(load_model(folder / "n").coef_[0], expected, atol=1e-6)
 
 
 def test_the_cache_is_private(folder):

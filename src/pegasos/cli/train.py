@@ -15,7 +15,7 @@ from pegasos.cli.data import Reading, check_outputs, kept_of
 _STOP, _STREAM, _KERNEL = "Stopping", "Streams", "Kernels"
 ONLY_KERNELS = ("gamma", "degree", "coef0", "cache_size")
 NEVER_KERNELS = ("center", "checkpoint", "checkpoint_every")
-NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "center", "seed", "kernel")
+NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "seed", "kernel")
 ONLY_ONLINE = ("classes", "features", "checkpoint_rows")
 SEEN_ONCE = "not with --online: a stream is seen once, in its order, and weighs losses by --lam"
 
@@ -95,7 +95,10 @@ def train(
     ] = None,
     center: Annotated[
         Path | None,
-        typer.Option(help="A model file w0: the penalty is 1/2 |w - w0|^2 (transfer)."),
+        typer.Option(
+            help="A model file w0: the penalty is 1/2 |w - w0|^2 (transfer); features are matched "
+            "by name, classes by label."
+        ),
     ] = None,
     tol: Annotated[
         float,
@@ -218,6 +221,7 @@ def train(
         settings["lam"] = STREAM_LAM if lam is None else lam
         settings["loss"] = _loss_object(loss or Loss.hinge, tau)
         keeping = (checkpoint, checkpoint_every, checkpoint_rows)
+        settings["center"] = _source(center)
         plan = Plan(file, model, reading, kept_of(reading, file), classes, features, *keeping)
         train_online(plan, _online_estimator(settings), json_)
         return
@@ -229,11 +233,12 @@ def train(
             settings["max_iter"] = -1
         estimator = _kernel_machine(kernel, loss or Loss.hinge, tau, settings)
     else:
-        estimator = _estimator(loss or Loss.squared_hinge, tau, center, settings)
+        settings["center"] = _source(center)
+        estimator = _estimator(loss or Loss.squared_hinge, tau, settings)
     from pegasos.cli.fitting import Outputs, report, trained
 
     outputs = Outputs(model, checkpoint, checkpoint_every)
-    report(trained(file, reading, estimator, center, outputs), json_)
+    report(trained(file, reading, estimator, outputs), json_)
 
 
 def _given(context: typer.Context, name: str) -> bool:
@@ -263,12 +268,17 @@ def _kernel_machine(kernel: KernelName, loss: Loss, tau: float, settings: dict[s
     return model
 
 
-def _estimator(loss: Loss, tau: float, center: Path | None, settings: dict[str, Any]) -> Any:
-    """The estimator of the command; its parameters are checked before any data is read."""
-    from pegasos import LinearSVC, LogisticRegression, load_model
+def _source(center: Path | None) -> Any:
+    """The model of --center, read before any data is."""
+    from pegasos.estimators.transfer import source_of
 
-    if center is not None:
-        settings["center"] = load_model(center)
+    return None if center is None else source_of(center)
+
+
+def _estimator(loss: Loss, tau: float, settings: dict[str, Any]) -> Any:
+    """The estimator of the command; its parameters are checked before any data is read."""
+    from pegasos import LinearSVC, LogisticRegression
+
     if loss is Loss.logistic:
         model: Any = LogisticRegression(**settings)
     else:

@@ -24,9 +24,9 @@ from pegasos.estimators.classifier import Classifier, Data, asked
 from pegasos.estimators.multiclass import MulticlassTask
 from pegasos.estimators.one_vs_all import Task, Watch, solve
 from pegasos.estimators.one_vs_one import PairTask
-from pegasos.estimators.transfer import centers_of
+from pegasos.estimators.transfer import Transferred, Wanted, centers_of, transferred
 from pegasos.model.linear import chosen, scores_of, weight_vectors
-from pegasos.model.pairs import class_scores
+from pegasos.model.pairs import class_scores, couples
 from pegasos.objective.losses import Pinball, is_piecewise_linear
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
@@ -50,8 +50,11 @@ class LinearClassifier(Classifier):
     _pairs = False  # whether the weights are of pairs of classes
     _modes: tuple[str, ...] = ("ovr", "ovo")  # of `multi_class`
 
-    # what `_read` leaves
-    _of_reading: tuple[str, ...] = ("classes_", "n_features_in_", "feature_names_in_")
+    _names: list[str] | None = None  # of features, where rows come without: likewise
+
+    # what `_read` and `_task` leave
+    _of_reading: tuple[str, ...] = ("classes_", "n_features_in_", "feature_names_in_", "center_")
+    center_: Transferred | None = None
 
     def _loss(self) -> Any:
         raise NotImplementedError
@@ -96,14 +99,15 @@ class LinearClassifier(Classifier):
         pair = self.multi_class == "ovo" and n_classes == 2  # of which the second is positive
         kind = Task if pair else MODES[self.multi_class]
         targets, rows = kind.targets_of(n_classes), self._to_train(data.X, bias)
-        centers = centers_of(self.center, kind.n_vectors(n_classes), n_columns(rows), bias)
+        self.center_ = transferred(self.center, self._wanted(self.classes_, n_columns(rows)))
+        shape = kind.n_vectors(n_classes), n_columns(rows)
         return kind(
             rows=rows,
             label=data.label,
             c=data.c,
             targets=targets,
             names=[kind.name_of(target, self.classes_) for target in targets],
-            centers=kind.of_problems(centers),
+            centers=kind.of_problems(centers_of(self.center_, shape, bias)),
             starts=None,
             loss=loss,
             free=free,
@@ -112,6 +116,16 @@ class LinearClassifier(Classifier):
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             watch=self._watch,
         )
+
+    def _wanted(self, classes: np.ndarray, n_columns: int) -> Wanted:
+        """What a centre is to be matched with."""
+        problems: list[tuple[int, int | None]] = [(k, None) for k in range(len(classes))]
+        if len(classes) == 2:
+            problems = [(1, 0)]
+        elif self.multi_class == "ovo":
+            problems = list(couples(len(classes)))
+        names = getattr(self, "feature_names_in_", self._names)
+        return Wanted(n_columns, names, classes, problems, getattr(self, "map_", None))
 
     def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
         """Rows as the weights see them."""
@@ -149,6 +163,13 @@ class LinearClassifier(Classifier):
         """The class of each row: the one with the highest score, of equals the first."""
         scores = self.decision_function(X)
         return self.classes_[chosen(scores.reshape(len(scores), -1))]
+
+    def __sklearn_clone__(self):
+        """A copy (for a grid search, say) in which a fitted centre stays fitted."""
+        copy = super().__sklearn_clone__()
+        if self.center is not None:
+            copy.center = self.center
+        return copy
 
     # Parameters to numbers
 

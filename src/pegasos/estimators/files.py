@@ -12,7 +12,7 @@ from pegasos.estimators import cell_files, kernel_files, map_files, streams
 from pegasos.estimators.linear import LinearSVC, LogisticRegression
 from pegasos.estimators.model_facts import attributes, facts, plain, rebuilt
 from pegasos.estimators.online import PegasosClassifier
-from pegasos.estimators.transfer import Center
+from pegasos.estimators.transfer import Center, transferred
 from pegasos.model import file
 from pegasos.model.cells_record import CellsRecord
 from pegasos.model.kernel_record import KernelRecord
@@ -56,9 +56,14 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     ValueError
         One line that names the file and the part of it that is wrong.
     """
+    return opened(path)[1]
+
+
+def opened(path: str | os.PathLike[str]) -> tuple[file.Model, Any]:
+    """What a model file holds, and the estimator of it."""
     model = file.load(path)
     try:
-        return from_model(model)
+        return model, from_model(model)
     except ValueError as error:
         raise DataError(f"{os.fspath(path)}: {error}") from None
 
@@ -73,7 +78,8 @@ def to_model(estimator: Any, reading: dict[str, Any] | None = None) -> file.Mode
         raise TypeError(f"{found} cannot be saved; expected {known} of pegasos, else use pickle")
     check_is_fitted(estimator)
     parameters = estimator.get_params(deep=False)
-    center = parameters.pop("center", None)
+    parameters.pop("center", None)
+    center = getattr(estimator, "center_", None)
     names = getattr(estimator, "feature_names_in_", None)
     classes = np.asarray(estimator.classes_)
     common: dict[str, Any] = {
@@ -92,7 +98,7 @@ def to_model(estimator: Any, reading: dict[str, Any] | None = None) -> file.Mode
         intercept=np.asarray(estimator.intercept_, dtype=np.float64),
         parameters={name: plain(value) for name, value in parameters.items()},
         fit=facts(estimator),
-        center=None if center is None else _center(center, estimator),
+        center=None if center is None else (center.coef_, center.intercept_),
         stream=None if stream is None else streams.to_arrays(stream),
         map=map_files.to_map(estimator) if kind in map_files.CLASSES else None,
         pairs=estimator._pairs,
@@ -118,10 +124,14 @@ def from_model(model: file.Model) -> Any:
 
 
 def _restore(estimator: Any, model: LinearModel) -> None:
-    if model.center is not None:
-        estimator.center = Center(*model.center)
     if model.map is not None:
         map_files.restore(estimator, model.map, model.coef.shape[1])
+    if model.center is not None:
+        pairs = model.parameters.get("multi_class") == "ovo"
+        about = None if pairs else model.classes, model.names, getattr(estimator, "map_", None)
+        estimator.center = Center(*model.center, *about)
+        wanted = estimator._wanted(model.classes, model.coef.shape[1])
+        estimator.center_ = transferred(estimator.center, wanted)
     estimator.coef_, estimator.intercept_ = model.coef, model.intercept
     estimator._pairs = model.pairs
     one = getattr(estimator, "multi_class", None) == "crammer_singer"
@@ -130,10 +140,3 @@ def _restore(estimator: Any, model: LinearModel) -> None:
         if not isinstance(estimator, PegasosClassifier):
             raise ValueError(f"stream: a {model.kind} does not learn from streams")
         estimator._carry(streams.from_arrays(model.stream))
-
-
-def _center(center: Any, estimator: Any) -> tuple[np.ndarray, np.ndarray]:
-    coef = np.atleast_2d(np.asarray(getattr(center, "coef_", center), dtype=np.float64))
-    intercept = np.zeros(len(estimator.coef_))
-    intercept += np.asarray(getattr(center, "intercept_", 0.0), dtype=np.float64)
-    return coef, intercept

@@ -39,8 +39,13 @@ COMMON = """C : float, default=1.0
         Of more than two classes: a problem per class against the rest; per pair of classes; or one
         for all of them, in which a row pays for its worst violation (`loss` is not used there).
         LogisticRegression, whose probabilities are those of classes, has the first alone.
-    center : fitted linear model or array, default=None
+    center : fitted linear model, path of a model file, array or (coef, intercept), default=None
         The point w0 from which w is penalised: 1/2 ||w - w0||^2 (transfer from a related model).
+        C is then the trust in the data: near 0 the result is w0. The intercept too begins there;
+        a penalised one is drawn to it, a free one goes where the data want it. Of a model (also
+        scikit-learn's) classes are matched by label and, if both sides have them, features by name;
+        what the model does not know has the centre 0. Else numbers must agree, one row of
+        coefficients for each problem.
     solver : {"auto", "dual", "newton", "newton_cg", "interior"}, default="auto"
         "auto" chooses and records why in `solver_`; "newton_cg" is for squared hinge and logistic
         loss, "interior" for hinge and pinball.
@@ -62,6 +67,9 @@ COMMON = """C : float, default=1.0
         for two classes, else one per class, or per pair (0, 1), (0, 2), …, the first one positive.
     intercept_ : array of shape (n_problems,)
     classes_ : array of shape (n_classes,)
+    center_ : Transferred or None
+        The centre that was used: `coef_` and `intercept_`, a row for each weight vector; how many
+        features were `matched`, `unknown` to the source and `left_out` of it; `new_classes`.
     certificate_ : Certificate (a list of them for more than two classes)
         primal >= optimum >= dual, gap and relative_gap.
     stop_reason_ : str (or a list)

@@ -14,11 +14,13 @@ from pegasos.estimators import streams
 from pegasos.estimators.base import OF_A_FIT, LinearClassifier
 from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.streams import Batch, Progressive, Stream, steps_of_all, steps_of_each
+from pegasos.estimators.transfer import centers_of, transferred
 from pegasos.objective.losses import Hinge, Logistic, Perceptron
+from pegasos.solvers.draws import SAMPLINGS
 from pegasos.solvers.driver import Run
 from pegasos.solvers.multiclass_steps import MulticlassSteps
 from pegasos.solvers.schedules import Constant, InverseRoot, pegasos_steps
-from pegasos.solvers.subgradient import SAMPLINGS, Subgradient
+from pegasos.solvers.subgradient import Subgradient
 
 LOSSES = {**par.LOSSES, "logistic": Logistic, "perceptron": Perceptron}
 OF_A_STREAM = ("_stream", "t_", "progressive_")
@@ -49,7 +51,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 class PegasosClassifier(LinearClassifier):
     """Linear classification by subgradient steps: Pegasos and its relatives.
 
-    Minimises lam/2 ||w||^2 + mean of l(y_i (w.x_i + b)), the objective of `LinearSVC` with
+    Minimises lam/2 ||w - w0||^2 + mean of l(y_i (w.x_i + b)), the objective of `LinearSVC` with
     lam = 1 / (C N), by one step after another on few rows. `fit` passes over the data in epochs and
     certifies the answer; `partial_fit` learns from a stream in constant memory.
 
@@ -66,7 +68,8 @@ class PegasosClassifier(LinearClassifier):
         Step t has the length 1/(lam t), eta0, eta0/sqrt(t), or schedule(t, lam) for an array of t.
     eta0 : float, default=1.0
     projection : bool, default=True
-        Whether w is kept in the ball in which the optimum lies.
+        Whether w is kept in the ball around w0 in which the optimum lies. On a stream with a
+        centre, where its radius depends on rows to come, it is not.
     average : {"weighted", "tail", "uniform", "none"}, default="weighted"
         Of the iterates: with weights t; over the second half of `max_iter` epochs; over all; the
         last one.
@@ -209,15 +212,18 @@ class PegasosClassifier(LinearClassifier):
         if kept.size < c.size:
             X, label, c = X[kept], label[kept], c[kept]
         bias, free = self._bias()
-        rows = as_rows(X, bias)
+        rows, d = as_rows(X, bias), X.shape[1]
         states: list[Any] = stream.states
         scores: list[np.ndarray] = []
+        center = transferred(self.center, self._wanted(all_classes, d)) if first else self.center_
+        centers = centers_of(center, (len(states), d), bias)
         if kept.size:
             learn = steps_of_all if self.multi_class == "crammer_singer" else steps_of_each
-            states, scores = learn(method, Batch(rows, label, c, loss, free), states)
-        self.classes_ = all_classes
+            states, scores = learn(method, Batch(rows, label, c, loss, centers, free), states)
+        self.classes_, self.center_ = all_classes, center
         self._carry(streams.after(stream._replace(states=states, counts=counts), scores, label))
-        weights = np.array([method.point(state, state.vectors.past, bias) for state in states])
+        moved = np.array([method.point(state, state.vectors.past, bias) for state in states])
+        weights = centers + moved
         self.coef_, self.intercept_ = weights[:, :-1].copy(), bias * weights[:, -1]
         return self
 
@@ -238,6 +244,7 @@ class PegasosClassifier(LinearClassifier):
         """Have room for more columns, which were empty so far."""
         more = n_features - self.n_features_in_
         self._carry(streams.widened(self._stream, n_features))
+        self.center_ = self.center_ and self.center_.widened(n_features)
         self.coef_ = np.pad(self.coef_, ((0, 0), (0, more)))
         self.n_features_in_ = n_features
 

@@ -44,12 +44,14 @@ class Stream(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Rows of a stream, the numbers of their classes, c_i, the loss, the reading of b."""
+    """Rows of a stream, the numbers of their classes, c_i, the loss, a centre for each weight
+    vector, the reading of b."""
 
     rows: Any
     label: np.ndarray
     c: np.ndarray
     loss: Any
+    centers: np.ndarray
     free: bool
 
 
@@ -61,7 +63,7 @@ def steps_of_each(method: Subgradient, batch: Batch, states: list[SubgradientSta
     found = []
     for k, state in enumerate(states):
         y = np.where(batch.label == (k if len(states) > 1 else 1), 1.0, -1.0)
-        problem = make_problem(batch.rows, y, batch.c, batch.loss, None, batch.free)
+        problem = make_problem(batch.rows, y, batch.c, batch.loss, batch.centers[k], batch.free)
         found.append(method.on_stream(problem, state))
     return [state for state, _ in found], [scores for _, scores in found]
 
@@ -71,7 +73,7 @@ def steps_of_all(method: Subgradient, batch: Batch, states: list[SubgradientStat
     if len(states) == 1:  # of w_1 = -w_0 the difference pays half the penalty
         half = replace(method, lam=0.5 * (method.lam or 0.0))
         return steps_of_each(half, batch, states)
-    center = np.zeros((states[0].vectors.v.size, len(states)))
+    center = np.ascontiguousarray(batch.centers.T)
     problem = multiclass_problem(batch.rows, batch.label, batch.c, center, batch.free)
     return MulticlassSteps(method).on_stream(problem, states)
 

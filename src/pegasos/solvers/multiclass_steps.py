@@ -27,9 +27,10 @@ from pegasos.core.matrix import all_combine, all_products
 from pegasos.core.rng import shuffle, stream
 from pegasos.core.rows import n_entries, n_rows, row_prefetch
 from pegasos.objective.certificate import Evaluation
-from pegasos.objective.multiclass import MulticlassProblem, idle
+from pegasos.objective.multiclass import MulticlassProblem, idle, loss_sum
+from pegasos.solvers.draws import draw
 from pegasos.solvers.iterate import Scalars, SubgradientState
-from pegasos.solvers.subgradient import SLICE, Subgradient, draw, reach
+from pegasos.solvers.subgradient import SLICE, Subgradient, reach_of
 
 _AHEAD = 3
 
@@ -85,9 +86,10 @@ def _state(V: np.ndarray, past: np.ndarray, base: np.ndarray, kept: bool) -> Mul
     return MulticlassState(arrays, sums, base, 0, 0, np.inf, np.inf, 0, False)
 
 
-@reach.register(MulticlassProblem)
-def _(problem):
-    return 1.0  # as of the hinge loss: ||V||^2 is at most the sum of the c_i
+@reach_of.register(MulticlassProblem)
+def _(problem, base):
+    """||V||^2 is at most the loss at W0, as the optimal shares say."""
+    return loss_sum(problem, base) / float(problem.c.sum()) if base.any() else 1.0
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,8 @@ class MulticlassSteps:
     method: Subgradient
 
     def init(self, problem: MulticlassProblem, seed: int, alpha: Any = None) -> MulticlassState:
-        n, K = n_rows(problem.rows), problem.n_classes
-        base = np.zeros((n, K))
-        if problem.center.any():
-            base = all_products(problem.rows, problem.center)
-        state = _state(np.zeros_like(problem.center), np.zeros((0, K)), base, kept=True)
+        past = np.zeros((0, problem.n_classes))
+        state = _state(np.zeros_like(problem.center), past, _base(problem), kept=True)
         return state._replace(arrays=state.arrays._replace(rng=stream(seed)))
 
     def step(self, problem: MulticlassProblem, state: MulticlassState) -> MulticlassState:
@@ -136,9 +135,10 @@ class MulticlassSteps:
         Also returns the scores of the rows before their steps, by class.
         """
         n = n_rows(problem.rows)
-        method = replace(self.method, sampling="order", tail=False)
+        ball = self.method.projection and not problem.center.any()  # as of a binary problem
+        method = replace(self.method, sampling="order", tail=False, projection=ball)
         V, past = (np.column_stack([getattr(s.vectors, k) for s in states]) for k in ("v", "past"))
-        state = _state(V, past, np.zeros((n, len(states))), kept=False)
+        state = _state(V, past, _base(problem), kept=False)
         one = states[0].scalars
         for k, each in enumerate(states):
             state.arrays.b[k], state.arrays.b_sum[k] = each.scalars.b, each.scalars.b_sum
@@ -156,6 +156,13 @@ class MulticlassSteps:
         if self.method.offset != "none":
             W[-1] = (x.b_sum / s.mass if averaged else x.b) / bias
         return W
+
+
+def _base(problem: MulticlassProblem) -> np.ndarray:
+    """X W0"""
+    if problem.center.any():
+        return all_products(problem.rows, problem.center)
+    return np.zeros((n_rows(problem.rows), problem.n_classes))
 
 
 def _of_class(state: MulticlassState, old: SubgradientState, k: int) -> SubgradientState:
@@ -180,7 +187,8 @@ def _shares(problem: MulticlassProblem, pulls: np.ndarray) -> np.ndarray:
 
 def _taken(method: Subgradient, problem, state: MulticlassState, count: int) -> MulticlassState:
     """After `count` steps within the epoch."""
-    rule, problem = method.rule(problem), method.without_column(problem)
+    base = state.base if state.arrays.scores.size == 0 else np.zeros(0)
+    rule, problem = method.rule(problem, base), method.without_column(problem)
     etas, rhos = method.paces(problem, state.t, count)
     sums = Sums(*_steps(problem, rule, state, etas, rhos))
     return state._replace(sums=sums, t=state.t + count)
