@@ -139,6 +139,8 @@ def _facts(file: str, model: Path, estimator: Any, data: Data) -> dict[str, Any]
         "stop": reasons,
         "solver": [list(choice) for choice in choices],
     }
+    if hasattr(estimator, "calibration_"):
+        facts["probabilities"] = estimator.calibration_.kind
     if hasattr(estimator, "kernel_"):
         facts |= {
             "kernel": repr(estimator.kernel_),
@@ -178,4 +180,6 @@ def report(facts: dict[str, Any], as_json: bool) -> None:
     say(f"{work} of {name} ({why}), {facts['seconds']['all']:.2f} s{once}")
     if "kernel" in facts:
         say(f"{facts['support_vectors']:,} support vectors, {facts['kernel']}")
+    if "probabilities" in facts:
+        say(f"probabilities of scores by cross-fitting ({facts['probabilities']})")
     say(f"model in {facts['model']}")

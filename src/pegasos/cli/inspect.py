@@ -46,8 +46,15 @@ def _facts(model: Any, top: int) -> dict[str, Any]:
         "bound": [proof.dual for proof in proofs],
         "stop": model.fit.get("stop_reason", []),
         "solver": model.fit.get("solver", []),
+        "threshold": model.decision.threshold,
+        "calibration": _calibration(model),
         **_own(model, top),
     }
+
+
+def _calibration(model: Any) -> dict[str, Any] | None:
+    found = model.decision.calibration
+    return None if found is None else found._asdict()
 
 
 def _own(model: Any, top: int) -> dict[str, Any]:
@@ -119,6 +126,7 @@ def _report(path: str, facts: dict[str, Any], settings: str) -> Iterator[str]:
     more = f", … ({len(facts['classes'])})" if len(facts["classes"]) > 8 else ""
     yield f"{path}: {facts['kind']}, {facts['features']:,} features, classes {classes}{more}"
     yield f"parameters  {settings}"
+    yield from _report_decision(facts)
     if "kernel" in facts:
         yield from _report_kernel(facts)
         return
@@ -136,6 +144,15 @@ def _report(path: str, facts: dict[str, Any], settings: str) -> Iterator[str]:
             yield f"  {_proof(facts['objective'][k], facts['bound'][k])}"
     if len(facts["weights"]) > 20:
         yield f"… and {len(facts['weights']) - 20} more classes (--json has all)"
+
+
+def _report_decision(facts: dict[str, Any]) -> Iterator[str]:
+    if facts["threshold"]:
+        yield f"predicts {facts['classes'][1]} where the score is above {facts['threshold']:.6g}"
+    if facts["calibration"] is not None:
+        kind, x = facts["calibration"]["kind"], facts["calibration"]["x"]
+        pieces = f"{len(x)} points between {x[0]:.4g} and {x[-1]:.4g}"
+        yield f"probabilities of scores by cross-fitting: {kind}, {pieces}"
 
 
 def _report_kernel(facts: dict[str, Any]) -> Iterator[str]:

@@ -15,7 +15,9 @@ from pegasos.cli.data import Reading, check_outputs, kept_of
 _STOP, _STREAM, _KERNEL = "Stopping", "Streams", "Kernels"
 ONLY_KERNELS = ("gamma", "degree", "coef0", "cache_size", "multi_class")
 NEVER_KERNELS = ("center", "checkpoint", "checkpoint_every")
-NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "center", "seed", "kernel")
+NEVER_ONLINE = (
+    *("C", "tol", "max_time", "max_iter", "solver", "center", "seed", "kernel", "probability"),
+)
 ONLY_ONLINE = ("classes", "features", "checkpoint_rows")
 SEEN_ONCE = "not with --online: a stream is seen once, in its order, and weighs losses by --lam"
 
@@ -84,6 +86,10 @@ def train(
     ] = Intercept.free,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Weight classes by 1 / their frequency.")
+    ] = False,
+    probability: Annotated[
+        bool,
+        typer.Option("--probability", help="Add probabilities, by five further fits of parts."),
     ] = False,
     center: Annotated[
         Path | None,
@@ -219,7 +225,7 @@ def train(
         train_online(plan, _online_estimator(settings), json_)
         return
     settings |= {"C": C, "tol": tol, "max_time": max_time, "max_iter": max_iter}
-    settings |= {"solver": solver.value, "random_state": seed}
+    settings |= {"solver": solver.value, "random_state": seed, "probability": probability}
     if kernel is not None:
         settings |= {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache_size}
         settings |= {"multi_class": multi_class.value}
@@ -268,6 +274,8 @@ def _estimator(loss: Loss, tau: float, center: Path | None, settings: dict[str, 
     if center is not None:
         settings["center"] = load_model(center)
     if loss is Loss.logistic:
+        if settings.pop("probability"):
+            raise ValueError("--probability: a logistic model has probabilities without it")
         model: Any = LogisticRegression(**settings)
     else:
         model = LinearSVC(loss=_loss_object(loss, tau), **settings)

@@ -6,6 +6,7 @@ A subclass adds its parameters and names its loss.
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +20,9 @@ from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.classifier import Classifier, Data, asked
-from pegasos.estimators.one_vs_all import Task, Watch, signs, solve
+from pegasos.estimators.classifier import OF_DECISIONS, Data, asked
+from pegasos.estimators.one_vs_all import Task, signs, solve
+from pegasos.estimators.probability import ProbabilisticClassifier
 from pegasos.estimators.transfer import centers_of
 from pegasos.model.linear import chosen, scores_of, weight_vectors
 from pegasos.objective.losses import Pinball, is_piecewise_linear
@@ -31,13 +33,12 @@ from pegasos.solvers.stops import Validation
 OF_A_FIT = (  # what `fit` leaves besides the weights
     *("certificate_", "history_", "stop_reason_", "solver_"),
     *("n_iter_", "support_", "dual_coef_", "_dual_share"),
+    *OF_DECISIONS,
 )
 
 
-class LinearClassifier(Classifier):
+class LinearClassifier(ProbabilisticClassifier):
     """Base of the linear classifiers. Subclasses define `__init__` and `_loss()`."""
-
-    _watch: Watch | None = None  # who looks on while it fits: set by the command line
 
     # what `_read` leaves
     _of_reading: tuple[str, ...] = ("classes_", "n_features_in_", "feature_names_in_")
@@ -62,7 +63,8 @@ class LinearClassifier(Classifier):
         -------
         self
         """
-        loss, stop = self._loss(), self._stop()
+        loss, stop, began = self._loss(), self._stop(), time.perf_counter()
+        self._check_probability()
         with self._at_work():
             data = self._read(X, y, sample_weight)
             starts = self._warm_starts(len(self._targets()), len(data.label))
@@ -77,6 +79,8 @@ class LinearClassifier(Classifier):
             self._record(task, runs, data.kept)
             tasks.end()
         self._close(runs)
+        with self._at_work():
+            self._calibrate(task, data, began + stop.max_seconds)
         return self
 
     def _targets(self) -> list[int]:
@@ -128,17 +132,24 @@ class LinearClassifier(Classifier):
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         return scores[:, 0] if len(weights) == 1 else scores
 
-    def predict(self, X):
-        """The most likely class of each row."""
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         scores = self.decision_function(X)
-        return self.classes_[chosen(scores.reshape(len(scores), -1))]
+        scores = scores.reshape(len(scores), -1)
+        return scores, chosen(scores)
+
+    def _left_out(self, task: Any, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
+        """All folds together, where problems can share their reading of the rows."""
+        from pegasos.estimators.folds import left_out_scores  # which needs this module
+
+        task = task._replace(watch=None, starts=None)
+        return left_out_scores(self, task, data, folds, deadline)
 
     # Parameters to numbers
 
     def _check_parameters(self) -> None:
         """What `fit` would say of the parameters, without data."""
         loss = self._loss()
-        self._stop(), self._bias()
+        self._stop(), self._bias(), self._check_probability()
         if getattr(self, "solver", None) == "interior" and not isinstance(loss, Pinball):
             raise ValueError("solver='interior' is for hinge and pinball loss; 'newton' for others")
         if getattr(self, "solver", None) == "newton_cg" and is_piecewise_linear(loss):

@@ -101,6 +101,19 @@ def _folds(unit: LinearClassifier, data: Data, X, y, cv, sample_weight) -> list[
     return folds
 
 
+def left_out_scores(unit, task: Task, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
+    """Scores of each row, a column per problem, by weights that were found without its fold."""
+    parts = []
+    for f in range(int(folds.max()) + 1):
+        rows = np.flatnonzero(folds != f)
+        parts.append(Fold(rows, data.c[rows], np.flatnonzero(folds == f)))
+    (weights,), _ = _solved(unit, task, data, parts, [1.0], deadline)
+    out = np.empty((len(folds), len(task.targets)))
+    for found, part in zip(weights, parts, strict=True):
+        out[part.test] = scores_of(list(found), unit._rows(data.X[part.test], task.rows.bias))
+    return out
+
+
 def _solved(unit, task: Task, data: Data, folds: list[Fold], Cs: list[float], deadline: float):
     """Weights of shape (Cs, folds, problems, columns + 1), and the certificates."""
     answers, interrupted = _sweep_folds(task, folds, Cs, deadline)
@@ -109,7 +122,7 @@ def _solved(unit, task: Task, data: Data, folds: list[Fold], Cs: list[float], de
         left = [j for j in range(len(Cs)) if not _answered(answers, task, j * len(folds) + f)]
         part = None
         if left:
-            part = task._replace(rows=unit._rows(data.X[fold.rows], task.rows.bias))
+            part = task._replace(rows=unit._to_train(data.X[fold.rows], task.rows.bias))
             part = part._replace(label=task.label[fold.rows])
         fits.append([part and part._replace(c=C * fold.c) for C in Cs])
     tasks = [fits[f][j] or task for j in range(len(Cs)) for f in range(len(folds))]

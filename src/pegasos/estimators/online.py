@@ -79,6 +79,8 @@ class PegasosClassifier(LinearClassifier):
         it as it is).
     stop : rule of `pegasos.stopping` or a list of them, default=None
         Other ends of `fit` besides tol: Window, Displacement, Validation.
+    probability : bool or "isotonic", default=False
+        As in `LinearSVC`, for `fit` alone: a stream is seen once.
     tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
     n_threads, random_state, verbose
         As in `LinearSVC`, but tol=1e-2 and max_iter=100: these methods are for fair answers soon.
@@ -127,6 +129,7 @@ class PegasosClassifier(LinearClassifier):
         class_weight=None,
         multi_class="ovr",
         center=None,
+        probability=False,
         n_threads=None,
         random_state=None,
         verbose=0,
@@ -151,6 +154,7 @@ class PegasosClassifier(LinearClassifier):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.center = center
+        self.probability = probability
         self.n_threads = n_threads
         self.random_state = random_state
         self.verbose = verbose
@@ -185,6 +189,11 @@ class PegasosClassifier(LinearClassifier):
         -------
         self
         """
+        if self._check_probability():
+            raise ValueError(
+                "probability=True needs rows that can be left out and seen again, which a stream "
+                "has not: use fit, or probability=False"
+            )
         first = not hasattr(self, "_stream")
         lam = STREAM_LAM if self.lam is None else par.positive("lam", self.lam)
         solver, loss = replace(self._solver(), lam=lam), self._loss()
