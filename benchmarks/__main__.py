@@ -11,7 +11,8 @@ rows. passes: an epoch and a prediction in units of X @ w. kernels: SVC against 
 scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. polynomial: linear, degree 2 and
 the Gaussian kernel at the parameters of Chang et al. cells: CellSVC on all of covtype.
 fixed_size: the tables of the pinball paper with its map. selection, mapping, covtype_map:
-prototypes, speed and all of covtype.
+prototypes, speed and all of covtype. probability: log-loss beside CalibratedClassifierCV.
+imbalance: one row in a hundred, with and without a chosen threshold.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks import (
     files,
     fixed_size,
     growth,
+    imbalance,
     kernel_online,
     kernel_race,
     kernel_sets,
@@ -33,6 +35,7 @@ from benchmarks import (
     maps,
     passes,
     polynomial,
+    probability,
     race,
     shuttle,
     startup,
@@ -60,6 +63,8 @@ def main() -> None:
         uci.run(given.sets or uci.SETS)
     elif given.what == "fixed_size":
         fixed_size.run(given.sets or fixed_size.SETS)
+    elif given.what == "probability":
+        probability.run(given.sets or probability.SETS)
     elif given.what == "selection":
         maps.selection(given.sets or maps.SETS)
     else:
@@ -74,6 +79,7 @@ def main() -> None:
             "passes": passes.run,
             "kernel_online": kernel_online.run,
             "cells": cells.run,
+            "imbalance": imbalance.run,
             "mapping": maps.mapping,
             "covtype_map": maps.covtype,
         }[given.what]()
@@ -87,11 +93,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
     what += ("many", "growth", "passes", "kernels", "kernel_online", "polynomial", "cells")
-    what += ("fixed_size", "selection", "mapping", "covtype_map")
+    what += ("fixed_size", "selection", "mapping", "covtype_map", "probability", "imbalance")
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
         "--sets",
-        type=_names((*ALL, *fixed_size.SETS, *kernel_sets.SETS)),
+        type=_names((*ALL, *fixed_size.SETS, *kernel_sets.SETS, *probability.SETS)),
         help=f"some of {','.join(ALL)}",
     )
     parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")
