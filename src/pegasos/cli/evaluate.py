@@ -46,6 +46,9 @@ def evaluate(
     reading = Reading(label, header, False, float64, sum_duplicates, threads=threads)
     reading = apply.reading_for(loaded, reading, zero_based)
     known = labelled(loaded, list(apply.scored(loaded, file, reading)), file)
+    if known.strangers:
+        names = ", ".join(known.strangers[:5])
+        note(f"{file}: classes unknown to the model count as errors: {names}")
     facts = _facts(loaded, known)
     if figure is not None:
         _draw(loaded, known, figure, f"{model} on {file}")
@@ -57,10 +60,12 @@ def evaluate(
 
 
 class Known(NamedTuple):
-    """The number of the true class of each row (-1: unknown to the model), and its scores."""
+    """The number of the true class of each row (-1: unknown to the model), its scores, and the
+    names of classes that are unknown."""
 
     truth: Any
     scores: Any
+    strangers: list[str]
 
 
 def labelled(model: Any, blocks: list[Any], file: str) -> Known:
@@ -78,9 +83,7 @@ def labelled(model: Any, blocks: list[Any], file: str) -> Known:
     number = {name: k for k, name in enumerate(model.classes.tolist())}
     truth = np.array([number.get(name, -1) for name in y.tolist()])
     strangers = sorted({str(name) for name in y[truth < 0].tolist()})
-    if strangers:
-        note(f"{file}: classes unknown to the model count as errors: {', '.join(strangers[:5])}")
-    return Known(truth, scores)
+    return Known(truth, scores, strangers)
 
 
 def _facts(model: Any, found: Known) -> dict[str, Any]:
@@ -89,7 +92,7 @@ def _facts(model: Any, found: Known) -> dict[str, Any]:
 
     from pegasos.cli import apply
 
-    truth, scores = found
+    truth, scores, _ = found
     k = len(model.classes)
     confusion = np.zeros((k, k), dtype=int)
     known = truth >= 0

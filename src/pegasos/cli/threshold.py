@@ -52,6 +52,7 @@ def threshold(
     """
     from pegasos.cli import apply
     from pegasos.cli.evaluate import labelled
+    from pegasos.data.errors import DataError
     from pegasos.estimators.threshold import choose, target_of
     from pegasos.model import file as model_file
 
@@ -63,13 +64,14 @@ def threshold(
     target = target_of(precision, recall, _costs(cost, loaded.classes), loaded.classes)
     reading = Reading(label, header, False, float64, sum_duplicates, threads=threads)
     reading = apply.reading_for(loaded, reading, zero_based)
-    truth, scores = labelled(loaded, list(apply.scored(loaded, file, reading)), file)
-    known = truth >= 0
-    found = choose(scores[known, 0], truth[known] == 1, None, target)
+    truth, scores, strangers = labelled(loaded, list(apply.scored(loaded, file, reading)), file)
+    if strangers:
+        raise DataError(f"{file}: class {strangers[0]} is unknown to the model; remove its rows")
+    found = choose(scores[:, 0], truth == 1, None, target)
     if output is not None:
         decision = loaded.decision._replace(threshold=found.threshold)
         model_file.save(output, loaded._replace(decision=decision))
-    facts = found._asdict() | {"class": loaded.classes.tolist()[1], "rows": int(known.sum())}
+    facts = found._asdict() | {"class": loaded.classes.tolist()[1], "rows": len(truth)}
     facts["model"] = None if output is None else str(output)
     _report(facts, str(found), json_)
 
