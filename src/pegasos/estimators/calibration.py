@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
@@ -15,6 +17,7 @@ FOLDS = 5
 KNOTS = np.array([-1.0, 0.0, 1.0])  # in units of the median of |score|
 _SMOOTH = 1e-3  # draws slopes of neighbouring pieces together, where no row says otherwise
 _MOST_STEPS = 100
+_ENTRIES = 1 << 18  # scores at a time
 
 
 def folds_of(data: Data, classes: np.ndarray, seed: int) -> np.ndarray:
@@ -41,86 +44,109 @@ def folds_of(data: Data, classes: np.ndarray, seed: int) -> np.ndarray:
     return out % min(FOLDS, most)
 
 
+class Left(NamedTuple):
+    """Rows that were left out: their scores (one column for two classes), numbers of their classes,
+    weights, and how much weight each class has."""
+
+    scores: np.ndarray
+    label: np.ndarray
+    weight: np.ndarray
+    counts: np.ndarray
+
+    def targets(self, part: slice) -> np.ndarray:
+        """Platt's: of the true class (N + 1) / (N + 2), the rest shared by the others."""
+        counts, n_classes = self.counts[self.label[part]][:, None], len(self.counts)
+        truth = np.arange(n_classes) == self.label[part][:, None]
+        return np.where(truth, counts + 1.0, 1.0 / (n_classes - 1)) / (counts + 2.0)
+
+
 def calibrated(
     kind: str, scores: np.ndarray, label: np.ndarray, weight: np.ndarray, n_classes: int
 ) -> Calibration:
     """The function of its kind that fits rows with these scores and classes best."""
-    counts = np.bincount(label, weight, n_classes)
-    truth = np.arange(n_classes) == label[:, None]
-    target = (1.0 + truth * counts[label][:, None]) / (counts[label][:, None] + n_classes)
-    fitted = _isotonic if kind == "isotonic" else _sigmoid
-    return fitted(scores, target, weight)
+    left = Left(scores, label, weight, np.bincount(label, weight, n_classes))
+    return _isotonic(left) if kind == "isotonic" else _sigmoid(left)
 
 
-def _sigmoid(scores: np.ndarray, target: np.ndarray, weight: np.ndarray) -> Calibration:
-    """Logits linear in pieces between KNOTS, of the largest likelihood (Platt's targets)."""
-    unit = _median(np.abs(scores), np.broadcast_to(weight[:, None], scores.shape)) or 1.0
-    ends = np.concatenate([[-np.inf], KNOTS, [np.inf]])
-    ramps = [
-        np.clip(scores / unit, low, high) - np.clip(0.0, low, high)
-        for low, high in zip(ends[:-1], ends[1:], strict=True)
-    ]
-    if scores.shape[1] == 1:  # the first class has the logit 0
-        ramps = [np.column_stack([np.zeros(len(ramp)), ramp]) for ramp in ramps]
-    slopes = _slopes(np.array(ramps), target, weight)
-    inner = slopes[1:-1] * np.diff(KNOTS)
-    values = np.concatenate([[0.0], np.cumsum(inner)])
-    values -= values[len(KNOTS) // 2]  # h(0) = 0, where the middle knot is
+def _sigmoid(left: Left) -> Calibration:
+    """Logits linear in pieces between KNOTS, of the largest likelihood."""
+    unit = _median(np.abs(left.scores), left.weight) or 1.0
+    slopes = _slopes(left, unit)
+    values = np.append(0.0, np.cumsum(slopes[1:-1] * np.diff(KNOTS)))
+    values -= values[KNOTS == 0.0]
     low, high = (slopes[[0, -1]] / unit).tolist()
     return Calibration(
         "sigmoid", tuple((KNOTS * unit).tolist()), tuple(values.tolist()), (low, high)
     )
 
 
-def _slopes(ramps: np.ndarray, target: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The a >= 0 with the least log-loss of softmax(sum_j a_j ramp_j): projected Newton steps."""
-    differences = np.diff(np.eye(len(ramps)), axis=0)
-    penalty = _SMOOTH * (differences.T @ differences) + 1e-9 * np.eye(len(ramps))
-
-    def at(a: np.ndarray) -> tuple[float, np.ndarray]:
-        h = np.tensordot(a, ramps, 1)
-        h -= h.max(axis=1, keepdims=True)
-        log_p = h - np.log(np.exp(h).sum(axis=1, keepdims=True))
-        loss = -float(weight @ np.einsum("ik,ik->i", target, log_p)) + 0.5 * a @ penalty @ a
-        return loss, np.exp(log_p)
-
-    a = np.ones(len(ramps))
-    loss, p = at(a)
+def _slopes(left: Left, unit: float) -> np.ndarray:
+    """Of the pieces, a >= 0 with the least log-loss: projected Newton steps."""
+    a = np.ones(len(KNOTS) + 1)
+    loss, slope, H = _sums(a, left, unit)
     for _ in range(_MOST_STEPS):
-        slope = np.einsum("i,jik,ik->j", weight, ramps, p - target) + penalty @ a
         free = (a > 0.0) | (slope < 0.0)
         step = np.zeros(len(a))
-        H = _curvature(ramps[free], p, weight) + penalty[np.ix_(free, free)]
-        step[free] = -np.linalg.solve(H, slope[free])
-        length, before = 1.0, loss
+        step[free] = -np.linalg.solve(H[np.ix_(free, free)], slope[free])
+        length, before, then = 1.0, loss, a
         while True:
-            new = np.maximum(a + length * step, 0.0)
-            loss, p = at(new)
-            if loss <= before + 1e-4 * slope @ (new - a) or length < 1e-9:
+            a = np.maximum(then + length * step, 0.0)
+            promised = slope @ (a - then)
+            loss, new_slope, H = _sums(a, left, unit)
+            if loss <= before + 1e-4 * promised + 1e-13 * abs(before) or length < 1e-9:
                 break
             length *= 0.5
-        moved, a = np.abs(new - a).max(), new
-        if moved <= 1e-12 * np.abs(a).max() or length < 1e-9:
+        slope = new_slope
+        if np.abs(a - then).max() <= 1e-12 * np.abs(a).max():
             break
     return a
 
 
-def _curvature(ramps: np.ndarray, p: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    mean = np.einsum("jik,ik->ji", ramps, p)
-    spread = ramps - mean[:, :, None]
-    return np.einsum("aik,bik,ik->ab", spread, spread, p * weight[:, None])
+def _sums(a: np.ndarray, left: Left, unit: float) -> tuple[float, np.ndarray, np.ndarray]:
+    """Log-loss of softmax(sum_j a_j ramp_j) with its first and second derivatives by a."""
+    differences = np.diff(np.eye(len(a)), axis=0)
+    H = _SMOOTH * (differences.T @ differences) + 1e-9 * np.eye(len(a))
+    slope = H @ a
+    loss = 0.5 * float(a @ slope)
+    size = max(1, _ENTRIES // len(left.counts))
+    for start in range(0, len(left.label), size):
+        part = slice(start, start + size)
+        ramps, target, weight = (
+            _ramps(left.scores[part] / unit),
+            left.targets(part),
+            left.weight[part],
+        )
+        h = np.einsum("j,jik->ik", a, ramps)
+        h -= h.max(axis=1, keepdims=True)
+        log_p = h - np.log(np.exp(h).sum(axis=1, keepdims=True))
+        p = np.exp(log_p)
+        loss -= float(weight @ (target * log_p).sum(axis=1))
+        slope += np.einsum("jik,ik->j", ramps, weight[:, None] * (p - target))
+        spread = (ramps - (ramps * p).sum(axis=2, keepdims=True)).reshape(len(a), -1)
+        H += (spread * (weight[:, None] * p).ravel()) @ spread.T
+    return loss, slope, H
+
+
+def _ramps(scores: np.ndarray) -> np.ndarray:
+    """How far each score reaches, from 0, into each piece between KNOTS and beyond them."""
+    if scores.shape[1] == 1:  # the first of two classes has the score 0
+        scores = np.column_stack([np.zeros(len(scores)), scores])
+    ends = np.concatenate([[-np.inf], KNOTS, [np.inf]])
+    pieces = zip(ends[:-1], ends[1:], strict=True)
+    return np.array([np.clip(scores, *ends) - np.clip(0.0, *ends) for ends in pieces])
 
 
 def _median(values: np.ndarray, weight: np.ndarray) -> float:
-    """The least value up to which half of the weight lies."""
-    values, weight = values.ravel(), weight.ravel()
-    order = np.argsort(values, kind="stable")
+    """The least value up to which half of the weight lies; a row's weight is of each column."""
+    weight = np.repeat(weight, values.shape[1])
+    order = np.argsort(values, axis=None, kind="stable")
     heights = np.cumsum(weight[order])
-    return float(values[order[np.searchsorted(heights, 0.5 * heights[-1])]])
+    return float(values.ravel()[order[np.searchsorted(heights, 0.5 * heights[-1])]])
 
 
-def _isotonic(scores: np.ndarray, target: np.ndarray, weight: np.ndarray) -> Calibration:
+def _isotonic(left: Left) -> Calibration:
     """Steps of the largest likelihood; of two classes below 1/2 for scores below 0, and above."""
+    scores, weight, target = left.scores, left.weight, left.targets(slice(None))
     if scores.shape[1] == 1:
         s, t = scores[:, 0], target[:, 1]
         below = _steps(s[s < 0.0], t[s < 0.0], weight[s < 0.0], (0.0, 0.5))
