@@ -9,39 +9,38 @@ from sklearn.isotonic import IsotonicRegression
 
 from pegasos.core.digest import row_digests
 from pegasos.data.check import as_rows
-from pegasos.estimators import parameters as par
 from pegasos.estimators.classifier import Data
 from pegasos.model.decision import Calibration
 
 FOLDS = 5
-KNOTS = np.array([-1.0, 0.0, 1.0])  # in units of the median of |score|
+KNOTS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # in units of the median of |score|
 _SMOOTH = 1e-3  # draws slopes of neighbouring pieces together, where no row says otherwise
 _MOST_STEPS = 100
 _ENTRIES = 1 << 18  # scores at a time
 
 
-def folds_of(data: Data, classes: np.ndarray, seed: int) -> np.ndarray:
+def folds_of(data: Data, seed: int) -> np.ndarray:
     """The number of each row's fold: rows of each class dealt out in a random order.
 
     Rows that are equal stay together, so a weight of k is k copies here too, and no row is judged
-    by a model that learnt its copy.
+    by a model that learnt its copy. The only row of a class is in no fold (-1), always learnt from.
     """
     drawn = row_digests(as_rows(data.X)) ^ np.random.default_rng(seed).integers(2**63, dtype="u8")
     drawn = drawn * np.uint64(0x9E3779B97F4A7C15)
     drawn ^= drawn >> np.uint64(32)
     drawn *= np.uint64(0xBF58476D1CE4E5B9)
     out, dealt, most = np.empty(len(data.label), dtype=np.int64), 0, 0
-    for k, name in enumerate(classes):
+    for k in range(int(data.label.max()) + 1):
         rows = np.flatnonzero(data.label == k)
         distinct, place = np.unique(drawn[rows], return_inverse=True)
-        if distinct.size < 2:
-            raise ValueError(
-                f"class {par.shown(name)} has one row (or copies of it), but probability=True "
-                "leaves each row out once: give it a second row, or use probability=False"
-            )
-        out[rows] = dealt + place
+        out[rows] = dealt + place if distinct.size > 1 else -1
         dealt, most = dealt + distinct.size, max(most, distinct.size)
-    return out % min(FOLDS, most)
+    if most < 2:
+        raise ValueError(
+            "no class has two different rows, but probability=True leaves rows out in turn: give "
+            "it more, or use probability=False"
+        )
+    return np.where(out < 0, out, out % min(FOLDS, most))
 
 
 class Left(NamedTuple):

@@ -102,13 +102,14 @@ def _folds(unit: LinearClassifier, data: Data, X, y, cv, sample_weight) -> list[
 
 
 def left_out_scores(unit, task: Task, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
-    """Scores of each row, a column per problem, by weights that were found without its fold."""
+    """Scores of each row, a column per problem, by weights that were found without its fold; 0 of
+    rows in none."""
     parts = []
     for f in range(int(folds.max()) + 1):
         rows = np.flatnonzero(folds != f)
         parts.append(Fold(rows, data.c[rows], np.flatnonzero(folds == f)))
     (weights,), _ = _solved(unit, task, data, parts, [1.0], deadline)
-    out = np.empty((len(folds), len(task.targets)))
+    out = np.zeros((len(folds), len(task.targets)))
     for found, part in zip(weights, parts, strict=True):
         out[part.test] = scores_of(list(found), unit._rows(data.X[part.test], task.rows.bias))
     return out

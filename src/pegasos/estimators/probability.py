@@ -88,15 +88,16 @@ class ProbabilisticClassifier(Thresholds, Classifier):
         if self._watch is not None:
             self._watch.leave()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        folds = folds_of(data, self.classes_, seed)
+        folds = folds_of(data, seed)
         scores = self._left_out(task, data, folds, deadline)
-        weight = data.c / self._C
-        self.calibration_ = calibrated(kind, scores, data.label, weight, len(self.classes_))
+        left = np.flatnonzero(folds >= 0)
+        label, weight = data.label[left], data.c[left] / self._C
+        self.calibration_ = calibrated(kind, scores[left], label, weight, len(self.classes_))
 
     def _left_out(self, task: Any, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
-        """Scores of each row by a model that was fitted without its fold."""
+        """Scores of each row by a model that was fitted without its fold; 0 of rows in none."""
         n_folds = int(folds.max()) + 1
-        out = np.empty((len(folds), 1 if len(self.classes_) == 2 else len(self.classes_)))
+        out = np.zeros((len(folds), 1 if len(self.classes_) == 2 else len(self.classes_)))
         for f in range(n_folds):
             train, test = np.flatnonzero(folds != f), np.flatnonzero(folds == f)
             seconds = (deadline - time.perf_counter()) / (n_folds - f)
