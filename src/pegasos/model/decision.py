@@ -6,6 +6,7 @@ one that is predicted, on every row: of equal scores, and where rounding makes p
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,5 +123,5 @@ def _calibration(kept: Any, n_classes: int) -> Calibration:
     return made
 
 
-def _numbers(values: list[Any]) -> bool:
+def _numbers(values: Iterable[Any]) -> bool:
     return all(type(v) in (int, float) and abs(v) < _MOST for v in values)
