@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from benchmarks.datasets import FOLDER
-from benchmarks.table import into_page, markdown, save
+from benchmarks.table import into_page, markdown, merged, save
 
 
 class _Recipe(NamedTuple):
@@ -71,7 +71,7 @@ def _read(file: str, recipe: _Recipe) -> tuple[Any, np.ndarray]:
 
 
 def run(names: tuple[str, ...] = SETS) -> None:
-    rows = [measured(name, load(name)) for name in names]
+    rows = merged("probability", [measured(name, load(name)) for name in names], ("set",), SETS)
     text = summary(rows)
     save("probability", text, rows)
     into_page("docs/guide/probabilities.md", "probability", [*text, markdown(rows)])
@@ -94,6 +94,7 @@ def measured(name: str, split: Split) -> dict[str, Any]:
 
     from pegasos import LinearSVC
 
+    _fitted(LinearSVC(probability=True, random_state=0), split)  # compiles and loads
     ours, seconds = _fitted(LinearSVC(probability=True, random_state=0), split)
     other, their_seconds = _fitted(CalibratedClassifierCV(Theirs(random_state=0)), split)
     plain, _ = _fitted(Theirs(random_state=0), split)

@@ -80,11 +80,14 @@ def _draw_curves(axes: list[Any], truth: np.ndarray, scores: np.ndarray, thresho
     recall = hits / np.count_nonzero(truth)
     false = np.count_nonzero(told & ~truth) / np.count_nonzero(~truth)
     curve = {"color": COLOURS[0], "linewidth": 2.0}
-    RocCurveDisplay.from_predictions(truth, scores, ax=axes[0], curve_kwargs=curve)
-    head(axes[0], "Second class found, first class mistaken")
+    name = "every threshold"
+    RocCurveDisplay.from_predictions(truth, scores, name=name, ax=axes[0], curve_kwargs=curve)
+    head(axes[0], "ROC curve")
     _mark(axes[0], (false, recall), f"threshold {threshold:.3g}")
-    PrecisionRecallDisplay.from_predictions(truth, scores, ax=axes[1], curve_kwargs=curve)
-    head(axes[1], "Second class found, and how surely")
+    PrecisionRecallDisplay.from_predictions(
+        truth, scores, name=name, ax=axes[1], curve_kwargs=curve
+    )
+    head(axes[1], "Precision and recall")
     if told.any():
         precision = hits / np.count_nonzero(told)
         words = f"threshold {threshold:.3g}: precision {precision:.3f}, recall {recall:.3f}"
@@ -115,7 +118,7 @@ def _draw_reliability(axes: Any, truth: np.ndarray, p: np.ndarray) -> None:
 
 def _finish(axes: Any, corner: str) -> None:
     style(axes)
-    axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02))
+    axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02), aspect="equal")
     axes.xaxis.label.set(fontsize=PLAIN, color=INK)
     axes.yaxis.label.set(fontsize=PLAIN, color=INK)
     axes.legend(loc=corner, frameon=False, fontsize=SMALL, labelcolor=INK)
