@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,16 +103,19 @@ def _folds(unit: LinearClassifier, data: Data, X, y, cv, sample_weight) -> list[
 
 
 def left_out_scores(unit, task: Task, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
-    """Scores of each row, a column per problem, by weights that were found without its fold; 0 of
-    rows in none."""
+    """Scores of each row by weights that were found without its fold; 0 of rows in none."""
     parts = []
     for f in range(int(folds.max()) + 1):
         rows = np.flatnonzero(folds != f)
         parts.append(Fold(rows, data.c[rows], np.flatnonzero(folds == f)))
     (weights,), _ = _solved(unit, task, data, parts, [1.0], deadline)
-    out = np.zeros((len(folds), len(task.targets)))
+    model, scores = copy(unit), []
+    model.__dict__.pop("feature_names_in_", None)  # which the rows here have not
     for found, part in zip(weights, parts, strict=True):
-        out[part.test] = scores_of(list(found), unit._rows(data.X[part.test], task.rows.bias))
+        model.__dict__.update(unit._weights(found, task))
+        scores.append(model._decided(data.X[part.test])[0])
+    out = np.zeros((len(folds), scores[0].shape[1]))
+    out[np.concatenate([part.test for part in parts])] = np.concatenate(scores)
     return out
 
 
