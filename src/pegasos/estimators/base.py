@@ -33,7 +33,7 @@ from pegasos.solvers.stops import Validation
 OF_A_FIT = (  # what `fit` leaves besides the weights
     *("certificate_", "history_", "stop_reason_", "solver_"),
     *("n_iter_", "support_", "dual_coef_", "_dual_share"),
-    *OF_DECISIONS,
+    *("_C", *OF_DECISIONS),
 )
 
 
