@@ -12,7 +12,9 @@ scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. polynomial: lin
 the Gaussian kernel at the parameters of Chang et al. cells: CellSVC on all of covtype.
 multiclass: several classes beside scikit-learn, --sets and --modes for some of them.
 fixed_size: the tables of the pinball paper with its map. selection, mapping, covtype_map:
-prototypes, speed and all of covtype. transfer: a few labels and a related model.
+prototypes, speed and all of covtype. transfer: a few labels and a related model. probability:
+log-loss beside CalibratedClassifierCV. imbalance: one row in a hundred, with and without a chosen
+threshold.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from benchmarks import (
     files,
     fixed_size,
     growth,
+    imbalance,
     kernel_online,
     kernel_race,
     kernel_sets,
@@ -35,6 +38,7 @@ from benchmarks import (
     multiclass,
     passes,
     polynomial,
+    probability,
     race,
     shuttle,
     startup,
@@ -65,6 +69,8 @@ def main() -> None:
         fixed_size.run(given.sets or fixed_size.SETS)
     elif given.what == "multiclass":
         multiclass.run(given.sets, given.modes, given.Cs)
+    elif given.what == "probability":
+        probability.run(given.sets or probability.SETS)
     elif given.what == "selection":
         maps.selection(given.sets or maps.SETS)
     else:
@@ -79,6 +85,7 @@ def main() -> None:
             "passes": passes.run,
             "kernel_online": kernel_online.run,
             "cells": cells.run,
+            "imbalance": imbalance.run,
             "mapping": maps.mapping,
             "covtype_map": maps.covtype,
             "transfer": transfer.run,
@@ -94,10 +101,12 @@ def _parser() -> argparse.ArgumentParser:
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
     what += ("many", "growth", "passes", "kernels", "kernel_online", "polynomial", "cells")
     what += ("fixed_size", "selection", "mapping", "covtype_map", "multiclass", "transfer")
+    what += ("probability", "imbalance")
+    known = (*ALL, *fixed_size.SETS, *kernel_sets.SETS, *multiclass.SETS, *probability.SETS)
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
         "--sets",
-        type=_names((*ALL, *fixed_size.SETS, *kernel_sets.SETS, *multiclass.SETS)),
+        type=_names(known),
         help=f"some of {','.join(ALL)}",
     )
     parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")

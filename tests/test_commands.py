@@ -89,8 +89,53 @@ def test_scores_and_probabilities_follow_the_label(folder):
     table = np.array([[float(word) for word in line.split()] for line in lines])
     assert np.array_equal(table[:, 1], fitted.decision_function(X))
     assert np.array_equal(table[:, 2:], fitted.predict_proba(X))
+    assert "log-loss" in invoke("evaluate", model, HEART).stdout
     invoke("train", HEART, "-m", model, "--loss", "hinge")
     assert "no probabilities" in invoke("predict", model, HEART, "--probabilities", ok=False).stderr
+
+
+@pytest.mark.parametrize("kind", [[], ["--kernel", "gaussian"]], ids=["linear", "kernel"])
+def test_a_model_trained_with_probability_tells_them(folder, kind):
+    model = folder / "heart.model"
+    assert "cross-fitting" in invoke("train", HEART, "-m", model, "--probability", *kind).stdout
+    X, y = load_svmlight(HEART)
+    estimator = SVC if kind else LinearSVC
+    expected = estimator(probability=True, random_state=0).fit(X, y).predict_proba(X)
+    lines = invoke("predict", model, HEART, "--probabilities").stdout.split("\n")[:-1]
+    table = np.array([[float(word) for word in line.split()] for line in lines])
+    assert np.array_equal(table[:, 1:], expected)
+    assert np.array_equal(table[:, 0], np.where(expected[:, 1] > expected[:, 0], 1.0, -1.0))
+    assert "probabilities of scores by cross-fitting: sigmoid" in invoke("inspect", model).stdout
+    figure = folder / "curves.png"
+    done = invoke("evaluate", model, HEART, "--figure", figure)
+    assert f"figure in {figure}" in done.stdout and figure.stat().st_size > 20_000
+    logistic = ["--loss", "logistic", "--probability"]
+    refused = invoke("train", HEART, "-m", model, *logistic, ok=False)
+    assert "--probability: a logistic model has" in refused.stderr
+
+
+def test_a_threshold_is_chosen_kept_and_followed(folder):
+    model, careful = folder / "heart.model", folder / "careful.model"
+    invoke("train", HEART, "-m", model)
+    done = invoke("threshold", model, HEART, "--recall", "0.95", "-o", careful, "--json")
+    found = json.loads(done.stdout)
+    X, y = load_svmlight(HEART)
+    expected = load_model(model)
+    assert found["threshold"] == expected.choose_threshold(X, y, recall=0.95).threshold
+    labels = np.array(invoke("predict", careful, HEART).stdout.split(), dtype=int)
+    assert np.array_equal(labels, expected.predict(X)) and labels[y == 1].mean() > 0.9
+    facts = json.loads(invoke("evaluate", careful, HEART, "--json").stdout)
+    assert facts["recall"][1] == found["recall"] and facts["threshold"] == found["threshold"]
+    assert "predicts 1 where the score is above" in invoke("inspect", careful).stdout
+    told = invoke("threshold", model, HEART, "--cost", "1:-1=5", "--cost", "-1:1=1").stdout
+    assert "cost" in told and "model in" not in told
+    for options, words in (
+        (["--cost", "1:2=5"], "expected TRUE:TOLD=COST, as in 1:-1=10"),
+        ([], "one of precision, recall and cost"),
+    ):
+        assert words in invoke("threshold", model, HEART, *options, ok=False).stderr
+    words = invoke("convert", careful, folder / "a.liblinear", ok=False).stderr
+    assert "LIBLINEAR models have no threshold" in words
 
 
 def test_standard_input_is_a_file_like_others(folder):

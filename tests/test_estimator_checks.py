@@ -41,6 +41,7 @@ pytestmark = [
         LinearSVC(loss="hinge", solver="interior", **EXACT),
         LinearSVC(solver="newton", intercept="penalised", multi_class="ovo", **EXACT),
         LinearSVC(**DESCENT),
+        LinearSVC(probability=True, **EXACT),
         LinearSVC(loss="hinge", **DESCENT),
         LogisticRegression(**EXACT),
         LogisticRegression(solver="newton", **EXACT),

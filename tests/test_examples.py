@@ -37,6 +37,8 @@ PAGES = [
     "guide/stochastic.md",
     "guide/kernels.md",
     "guide/maps.md",
+    "guide/probabilities.md",
+    "guide/imbalance.md",
     "guide/from-perceptron-to-pegasos.md",
 ]
 GUIDE = ROOT / "docs" / PAGES[-1]

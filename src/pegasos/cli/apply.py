@@ -23,6 +23,7 @@ from pegasos.data.formats import is_table
 from pegasos.data.stream import Text, name_of
 from pegasos.data.svmlight import Piece, read_pieces, rows_of
 from pegasos.model.cells_record import CellsRecord
+from pegasos.model.decision import Decision, probabilities
 from pegasos.model.file import Model
 from pegasos.model.kernel import scores_of as kernel_scores
 from pegasos.model.kernel_record import KernelRecord, machine
@@ -73,10 +74,26 @@ def _decisions(model: Model, threads: int | None) -> Callable[[Any], np.ndarray]
 def classes_of(model: Model, scores: np.ndarray) -> np.ndarray:
     """The number of the class of each row."""
     if not isinstance(model, KernelRecord) or not model.pairs:
-        return chosen(scores)
+        return chosen(scores, model.decision.threshold)
     if model.parameters.get("break_ties") is True:
-        return class_scores(scores, len(model.classes), pairs=True).argmax(axis=1)
+        return _of_classes(model, scores).argmax(axis=1)
     return votes(scores, len(model.classes))
+
+
+def _of_classes(model: Model, scores: np.ndarray) -> np.ndarray:
+    """A score per class (one in all for two), where there may be one per pair of classes."""
+    pairs = isinstance(model, KernelRecord) and model.pairs
+    return class_scores(scores, len(model.classes), pairs)
+
+
+def has_probabilities(model: Model) -> bool:
+    return model.kind == "LogisticRegression" or model.decision.calibration is not None
+
+
+def probabilities_of(model: Model, scores: np.ndarray) -> np.ndarray:
+    """Of the classes of each row."""
+    number = classes_of(model._replace(decision=Decision()), scores)
+    return probabilities(_of_classes(model, scores), number, model.decision.calibration)
 
 
 def scored(model: Model, path: str, reading: Reading, labelled: bool = True) -> Iterator[Scored]:

@@ -129,6 +129,8 @@ def _facts(file: str, model: Path, estimator: Any, data: Data) -> dict[str, Any]
         "stop": reasons,
         "solver": [list(choice) for choice in choices],
     }
+    if hasattr(estimator, "calibration_"):
+        facts["probabilities"] = estimator.calibration_.kind
     if hasattr(estimator, "kernel_"):
         facts |= {
             "kernel": repr(estimator.kernel_),
@@ -170,4 +172,6 @@ def report(facts: dict[str, Any], as_json: bool) -> None:
         say(f"{facts['support_vectors']:,} support vectors, {facts['kernel']}")
     if facts["center"]:
         say(in_words(facts["center"]))
+    if "probabilities" in facts:
+        say(f"probabilities of scores by cross-fitting ({facts['probabilities']})")
     say(f"model in {facts['model']}")

@@ -15,7 +15,7 @@ from pegasos.cli.data import Reading, check_outputs, kept_of
 _STOP, _STREAM, _KERNEL = "Stopping", "Streams", "Kernels"
 ONLY_KERNELS = ("gamma", "degree", "coef0", "cache_size")
 NEVER_KERNELS = ("center", "checkpoint", "checkpoint_every")
-NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "seed", "kernel")
+NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "seed", "kernel", "probability")
 ONLY_ONLINE = ("classes", "features", "checkpoint_rows")
 SEEN_ONCE = "not with --online: a stream is seen once, in its order, and weighs losses by --lam"
 
@@ -46,6 +46,7 @@ class SolverName(StrEnum):
 class MultiClass(StrEnum):
     ovr = "ovr"
     ovo = "ovo"
+    crammer_singer = "crammer_singer"
 
 
 class KernelName(StrEnum):
@@ -88,11 +89,15 @@ def train(
     multi_class: Annotated[
         MultiClass | None,
         typer.Option(
-            help="Of more than two classes: each against the rest (ovr, the default), or each pair "
-            "(ovo, the default with --kernel).",
+            help="Of more than two classes: each against the rest (ovr, the default), each pair "
+            "(ovo, the default with --kernel), or all in one problem (crammer_singer).",
             show_default=False,
         ),
     ] = None,
+    probability: Annotated[
+        bool,
+        typer.Option("--probability", help="Add probabilities, by five further fits of parts."),
+    ] = False,
     center: Annotated[
         Path | None,
         typer.Option(
@@ -226,7 +231,7 @@ def train(
         train_online(plan, _online_estimator(settings), json_)
         return
     settings |= {"C": C, "tol": tol, "max_time": max_time, "max_iter": max_iter}
-    settings |= {"solver": solver.value, "random_state": seed}
+    settings |= {"solver": solver.value, "random_state": seed, "probability": probability}
     if kernel is not None:
         settings |= {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache_size}
         if not _given(context, "max_iter"):
@@ -280,6 +285,8 @@ def _estimator(loss: Loss, tau: float, settings: dict[str, Any]) -> Any:
     from pegasos import LinearSVC, LogisticRegression
 
     if loss is Loss.logistic:
+        if settings.pop("probability"):
+            raise ValueError("--probability: a logistic model has probabilities without it")
         model: Any = LogisticRegression(**settings)
     else:
         model = LinearSVC(loss=_loss_object(loss, tau), **settings)

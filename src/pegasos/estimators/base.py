@@ -7,6 +7,7 @@ A subclass adds its parameters and names its loss.
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +21,11 @@ from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.classifier import Classifier, Data, asked
+from pegasos.estimators.classifier import OF_DECISIONS, Data, asked
 from pegasos.estimators.multiclass import MulticlassTask
-from pegasos.estimators.one_vs_all import Task, Watch, solve
+from pegasos.estimators.one_vs_all import Task, solve
 from pegasos.estimators.one_vs_one import PairTask
+from pegasos.estimators.probability import ProbabilisticClassifier
 from pegasos.estimators.transfer import Transferred, Wanted, centers_of, transferred
 from pegasos.model.linear import chosen, scores_of, weight_vectors
 from pegasos.model.pairs import class_scores, couples
@@ -35,6 +37,7 @@ from pegasos.solvers.stops import Validation
 OF_A_FIT = (  # what `fit` leaves besides the weights
     *("certificate_", "history_", "stop_reason_", "solver_"),
     *("n_iter_", "support_", "dual_coef_", "_dual_share", "_pairs"),
+    *("_C", *OF_DECISIONS),
 )
 MODES: dict[str, type[Task]] = {
     "ovr": Task,
@@ -43,14 +46,12 @@ MODES: dict[str, type[Task]] = {
 }
 
 
-class LinearClassifier(Classifier):
+class LinearClassifier(ProbabilisticClassifier):
     """Base of the linear classifiers. Subclasses define `__init__` and `_loss()`."""
 
-    _watch: Watch | None = None  # who looks on while it fits: set by the command line
     _pairs = False  # whether the weights are of pairs of classes
     _modes: tuple[str, ...] = ("ovr", "ovo")  # of `multi_class`
-
-    _names: list[str] | None = None  # of features, where rows come without: likewise
+    _names: list[str] | None = None  # of features, where rows come without: set by the command line
 
     # what `_read` and `_task` leave
     _of_reading: tuple[str, ...] = ("classes_", "n_features_in_", "feature_names_in_", "center_")
@@ -76,7 +77,8 @@ class LinearClassifier(Classifier):
         -------
         self
         """
-        loss, stop = self._loss(), self._stop()
+        loss, stop, began = self._loss(), self._stop(), time.perf_counter()
+        self._check_probability()
         with self._at_work():
             data = self._read(X, y, sample_weight)
             task = self._task(data, loss, stop)
@@ -91,6 +93,8 @@ class LinearClassifier(Classifier):
             self._record(task, runs, data.kept)
             tasks.end()
         self._close(runs)
+        with self._at_work():
+            self._calibrate(task, data, began + stop.max_seconds)
         return self
 
     def _task(self, data: Data, loss: Any, stop: Stop) -> Task:
@@ -159,10 +163,17 @@ class LinearClassifier(Classifier):
             return scores[:, 0]
         return class_scores(scores, len(self.classes_), self._pairs)
 
-    def predict(self, X):
-        """The class of each row: the one with the highest score, of equals the first."""
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         scores = self.decision_function(X)
-        return self.classes_[chosen(scores.reshape(len(scores), -1))]
+        scores = scores.reshape(len(scores), -1)
+        return scores, chosen(scores)
+
+    def _left_out(self, task: Any, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
+        """All folds together, where problems can share their reading of the rows."""
+        from pegasos.estimators.folds import left_out_scores  # which needs this module
+
+        task = task._replace(watch=None, starts=None)
+        return left_out_scores(self, task, data, folds, deadline)
 
     def __sklearn_clone__(self):
         """A copy (for a grid search, say) in which a fitted centre stays fitted."""
@@ -176,7 +187,7 @@ class LinearClassifier(Classifier):
     def _check_parameters(self) -> None:
         """What `fit` would say of the parameters, without data."""
         loss = self._loss()
-        self._stop(), self._bias()
+        self._stop(), self._bias(), self._check_probability()
         if getattr(self, "solver", None) == "interior" and not isinstance(loss, Pinball):
             raise ValueError("solver='interior' is for hinge and pinball loss; 'newton' for others")
         if getattr(self, "solver", None) == "newton_cg" and is_piecewise_linear(loss):

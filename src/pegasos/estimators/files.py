@@ -15,6 +15,7 @@ from pegasos.estimators.online import PegasosClassifier
 from pegasos.estimators.transfer import Center, transferred
 from pegasos.model import file
 from pegasos.model.cells_record import CellsRecord
+from pegasos.model.decision import Decision
 from pegasos.model.kernel_record import KernelRecord
 from pegasos.model.linear import LinearModel
 
@@ -29,7 +30,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
     The file holds data only (no code) and is put in place whole or not at all. Kept are the
     weights (or kernel, support vectors and their coefficients), classes, feature names, parameters,
-    the centre and the certificate, the fitted map or the cells, and the state of `partial_fit`,
+    the centre and the certificate, the fitted map or the cells, the threshold and what makes
+    probabilities of scores, and the state of `partial_fit`,
     which goes on from it bit for bit; dual variables of linear models and history are not.
 
     Parameters
@@ -87,6 +89,7 @@ def to_model(estimator: Any, reading: dict[str, Any] | None = None) -> file.Mode
         "classes": classes.astype(str) if classes.dtype.kind == "O" else classes,
         "names": None if names is None else [str(name) for name in names],
         "reading": reading or {},
+        "decision": Decision(float(estimator.threshold_), getattr(estimator, "calibration_", None)),
     }
     if kind in kernel_files.CLASSES:
         return kernel_files.to_record(estimator, parameters, common)
@@ -120,6 +123,10 @@ def from_model(model: file.Model) -> Any:
         cell_files.restore(estimator, model)
     else:
         _restore(estimator, model)
+    if model.decision.threshold:
+        estimator.threshold_ = model.decision.threshold
+    if model.decision.calibration is not None:
+        estimator.calibration_ = model.decision.calibration
     return estimator
 
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.utils import check_random_state
 
 from pegasos.core.rows import n_rows
@@ -54,6 +55,8 @@ class FixedSizeSVC(LinearClassifier):
         needs the image in memory.
     cache_size : float, default=1000
         Megabytes for the image of all rows; beyond, it is computed block by block.
+    probability : bool or "isotonic", default=False
+        As in `LinearSVC`; the further fits share the map.
 
     Attributes
     ----------
@@ -104,6 +107,7 @@ class FixedSizeSVC(LinearClassifier):
         multi_class="ovr",
         solver="auto",
         cache_size=1000,
+        probability=False,
         n_threads=None,
         random_state=None,
         verbose=0,
@@ -129,6 +133,7 @@ class FixedSizeSVC(LinearClassifier):
         self.multi_class = multi_class
         self.solver = solver
         self.cache_size = cache_size
+        self.probability = probability
         self.n_threads = n_threads
         self.random_state = random_state
         self.verbose = verbose
@@ -186,6 +191,12 @@ class FixedSizeSVC(LinearClassifier):
                 f"(cache_size={self.cache_size:g}): raise cache_size, or use solver='auto'"
             )
         return lazy
+
+    def _left_out(self, task: Any, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
+        kept = self.in_memory_  # which is said of all rows
+        scores = super()._left_out(task, data, folds, deadline)
+        self.in_memory_ = kept
+        return scores
 
     def _task(self, data: Data, loss: Any, stop: Stop) -> Task:
         left = max(stop.max_seconds - self._spent, 0.0)

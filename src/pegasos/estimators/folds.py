@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +103,23 @@ def _folds(unit: LinearClassifier, data: Data, X, y, cv, sample_weight) -> list[
     return folds
 
 
+def left_out_scores(unit, task: Task, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
+    """Scores of each row by weights that were found without its fold; 0 of rows in none."""
+    parts = []
+    for f in range(int(folds.max()) + 1):
+        rows = np.flatnonzero(folds != f)
+        parts.append(Fold(rows, data.c[rows], np.flatnonzero(folds == f)))
+    (weights,), _ = _solved(unit, task, data, parts, [1.0], deadline)
+    model, scores = copy(unit), []
+    model.__dict__.pop("feature_names_in_", None)  # which the rows here have not
+    for found, part in zip(weights, parts, strict=True):
+        model.__dict__.update(unit._weights(found, task))
+        scores.append(model._decided(data.X[part.test])[0])
+    out = np.zeros((len(folds), scores[0].shape[1]))
+    out[np.concatenate([part.test for part in parts])] = np.concatenate(scores)
+    return out
+
+
 def _solved(unit, task: Task, data: Data, folds: list[Fold], Cs: list[float], deadline: float):
     """Weights of shape (Cs, folds, problems, columns + 1), and the certificates."""
     answers, interrupted = _sweep_folds(task, folds, Cs, deadline)
@@ -110,7 +128,7 @@ def _solved(unit, task: Task, data: Data, folds: list[Fold], Cs: list[float], de
         left = [j for j in range(len(Cs)) if not _answered(answers, task, j * len(folds) + f)]
         part = None
         if left:
-            part = task._replace(rows=unit._rows(data.X[fold.rows], task.rows.bias))
+            part = task._replace(rows=unit._to_train(data.X[fold.rows], task.rows.bias))
             part = part._replace(label=task.label[fold.rows])
         fits.append([part and part._replace(c=C * fold.c) for C in Cs])
     tasks = [fits[f][j] or task for j in range(len(Cs)) for f in range(len(folds))]

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
 from pegasos.estimators.folds import cross_validate_path
 from pegasos.estimators.path import fit_path
-from pegasos.model.linear import probabilities
 from pegasos.objective.losses import Hinge, Logistic
 
 COMMON = """C : float, default=1.0
@@ -85,6 +82,10 @@ COMMON = """C : float, default=1.0
     n_features_in_ : int
     feature_names_in_ : array, if X had names"""
 
+PROBABILITY = """probability : bool or "isotonic", default=False
+        True adds `predict_proba`: scores of rows that five further fits leave out in turn become
+        probabilities, by a function that rises with the score and never contradicts `predict`."""
+
 
 class ExactClassifier(LinearClassifier):
     """What is solved to a proven gap, and so for many values of C together."""
@@ -138,6 +139,7 @@ class LinearSVC(ExactClassifier):
     ----------
     loss : {{"squared_hinge", "hinge", "pinball"}} or a loss object, default="squared_hinge"
         Such as `pegasos.losses.Pinball(0.1)`, or one of your own.
+    {PROBABILITY}
     {COMMON}
 
     Examples
@@ -168,6 +170,7 @@ class LinearSVC(ExactClassifier):
         multi_class="ovr",
         center=None,
         solver="auto",
+        probability=False,
         n_threads=None,
         random_state=None,
         warm_start=False,
@@ -187,6 +190,7 @@ class LinearSVC(ExactClassifier):
         self.multi_class = multi_class
         self.center = center
         self.solver = solver
+        self.probability = probability
         self.n_threads = n_threads
         self.random_state = random_state
         self.warm_start = warm_start
@@ -209,6 +213,8 @@ class LogisticRegression(ExactClassifier):
     ----------
     {COMMON}
     """
+
+    _native = True
 
     def __init__(
         self,
@@ -253,12 +259,3 @@ class LogisticRegression(ExactClassifier):
 
     def _loss(self) -> Any:
         return Logistic()
-
-    def predict_proba(self, X):
-        """Probabilities of the classes (columns in the order of `classes_`)."""
-        scores = self.decision_function(X)
-        return probabilities(scores.reshape(len(scores), -1))
-
-    def predict_log_proba(self, X):
-        """Logarithms of the probabilities."""
-        return np.log(self.predict_proba(X))

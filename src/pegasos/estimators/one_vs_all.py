@@ -39,6 +39,9 @@ class Watch(Protocol):
     def end(self, run: Run) -> None:
         """The problem is solved."""
 
+    def leave(self) -> None:
+        """All problems are solved, and what else is fitted is not looked at."""
+
 
 class Task(NamedTuple):
     """The data and settings of a one-vs-all fit.

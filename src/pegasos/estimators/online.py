@@ -85,6 +85,8 @@ class PegasosClassifier(LinearClassifier):
     multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
         As in `LinearSVC`; in one problem for all classes a row acts on its own class and on the one
         that violates its margin most (hinge loss, no residual offset). Pairs are for `fit` alone.
+    probability : bool or "isotonic", default=False
+        As in `LinearSVC`, for `fit` alone: a stream is seen once.
     tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
     n_threads, random_state, verbose
         As in `LinearSVC`, but tol=1e-2 and max_iter=100: these methods are for fair answers soon.
@@ -133,6 +135,7 @@ class PegasosClassifier(LinearClassifier):
         class_weight=None,
         multi_class="ovr",
         center=None,
+        probability=False,
         n_threads=None,
         random_state=None,
         verbose=0,
@@ -157,6 +160,7 @@ class PegasosClassifier(LinearClassifier):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.center = center
+        self.probability = probability
         self.n_threads = n_threads
         self.random_state = random_state
         self.verbose = verbose
@@ -196,6 +200,11 @@ class PegasosClassifier(LinearClassifier):
             raise ValueError(
                 "multi_class='ovo' is for fit: partial_fit learns each class against the rest, set "
                 "multi_class='ovr'"
+            )
+        if self._check_probability():
+            raise ValueError(
+                "probability=True needs rows that can be left out and seen again, which a stream "
+                "has not: use fit, or probability=False"
             )
         first = not hasattr(self, "_stream")
         lam = STREAM_LAM if self.lam is None else par.positive("lam", self.lam)

@@ -27,8 +27,10 @@ def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[
         raise KeyboardInterrupt
     for model, fit, found in zip(models, fits, runs, strict=True):
         _hand_over(unit, model, fit, found, data)
-    for model, found in zip(models, runs, strict=True):
+    for model, fit, found in zip(models, fits, runs, strict=True):
         model._close(found)
+        with model._at_work():
+            model._calibrate(fit, data._replace(c=fit.c), deadline)
     return models
 
 
@@ -42,4 +44,5 @@ def _hand_over(unit: LinearClassifier, model: Any, fit: Task, runs: Any, data: D
     for name in unit._of_reading:
         if hasattr(unit, name):
             setattr(model, name, getattr(unit, name))
+    model._C = model.C
     model._record(fit, runs, data.kept)

@@ -15,7 +15,7 @@ import numpy as np
 from pegasos.data import container
 from pegasos.data.atomic import writing
 from pegasos.data.errors import DataError
-from pegasos.model import cells_record, kernel_record
+from pegasos.model import cells_record, decision, kernel_record
 from pegasos.model.cells_record import CELL_KINDS, CellsRecord
 from pegasos.model.kernel_record import KERNEL_KINDS, KernelRecord
 from pegasos.model.linear import (
@@ -30,7 +30,14 @@ from pegasos.model.linear import (
 
 FORMAT, VERSION = "pegasos-model", 1
 _REQUIRED = ["classes", "kind"]
-_OF_SOME = ("cells", "kernel", "map", "n_features", "pairs")  # required wherever they are
+_OF_SOME = (
+    "cells",
+    "decision",
+    "kernel",
+    "map",
+    "n_features",
+    "pairs",
+)  # required wherever they are
 _KNOWN = {*_REQUIRED, *_OF_SOME, "names", "parameters", "fit", "reading"}
 _MAX_TEXT = 1 << 26  # characters of an array of class names: their number times the longest
 _STREAM = "stream_"  # begins the names of the arrays of a stream's state
@@ -46,6 +53,10 @@ def save(path: str | os.PathLike[str], model: Model) -> None:
     if code is None:
         raise ValueError(f"classes of type {model.classes.dtype} cannot be saved")
     own, arrays = _parts(model)
+    kept = decision.to_json(model.decision)
+    if kept:
+        decision.from_json(kept, len(model.classes))  # what is written can be read
+        own["decision"] = kept
     for name, array in (model.stream or {}).items():
         arrays[_STREAM + name] = array
     description: dict[str, Any] = {
@@ -120,10 +131,12 @@ def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         isinstance(names, list) and all(isinstance(name, str) for name in names)
     ):
         raise ValueError("names: expected a list of texts")
+    classes = _classes(_typed(description, "classes", dict))
     common = {
         "kind": _typed(description, "kind", str),
-        "classes": _classes(_typed(description, "classes", dict)),
+        "classes": classes,
         "names": names,
+        "decision": decision.from_json(description.get("decision", {}), len(classes)),
         **{name: _typed(description, name, dict) for name in ("parameters", "fit", "reading")},
     }
     if common["kind"] in KERNEL_KINDS:
