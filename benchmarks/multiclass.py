@@ -7,7 +7,7 @@ rows, which it would otherwise copy. Seconds of a fit are the best of three, or 
 compilation is not counted. A fit of scikit-learn is stopped after 100 s.
 
 ovr             squared hinge; scikit-learn: LinearSVC
-ovo             hinge; scikit-learn: SVC(kernel="linear")
+ovo             hinge; scikit-learn: SVC(kernel="linear"), equal votes to the first class
 crammer_singer  its own hinge; scikit-learn: LinearSVC(multi_class="crammer_singer")
 rbf             hinge, gamma="scale", each pair; scikit-learn: SVC
 
