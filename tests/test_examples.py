@@ -29,6 +29,7 @@ from own_loss import SmoothedHinge  # noqa: E402
 PAGES = [
     "index.md",
     "guide/linear.md",
+    "guide/transfer.md",
     "guide/svc.md",
     "guide/polynomial.md",
     "guide/cells.md",
