@@ -197,11 +197,11 @@ def _verdict(rows: list[dict]) -> str:
     means = [{name: float(np.mean(row[name])) for name in MODELS} for row in rows]
     others = [min(mean[name] for name in MODELS[:-1]) for mean in means]
     ratio = [mean["transferred"] / other for mean, other in zip(means, others, strict=True)]
-    best = [row["labels"] for row, r in zip(rows, ratio, strict=True) if r <= 1.0]
+    best = sum(r <= 1.0 for r in ratio)
     return (
-        f"the transferred model is at or below the best of the other three at {len(best)} of "
-        f"{len(rows)} sizes ({', '.join(map(str, best)) or 'none'} labels); its error is "
-        f"{min(ratio):.2f} to {max(ratio):.2f} times theirs."
+        f"the transferred model is at or below the best of the other three at {best} of "
+        f"{len(rows)} sizes; its error is {min(ratio):.2f} to {max(ratio):.2f} times the least of "
+        "theirs."
     )
 
 
@@ -238,6 +238,8 @@ def _draw_panel(axes: Any, rows: list[dict]) -> None:
     ticks = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30)
     axes.set_yticks(ticks, [f"{tick} %" for tick in ticks])
     axes.minorticks_off()
+    means = [100 * np.mean(row[name]) for row in rows for name in MODELS]
+    axes.set_ylim(0.8 * min(means), 1.4 * max(means))
     axes.set_xlabel("own labels")
     axes.grid(True, color=GRID, linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
