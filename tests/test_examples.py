@@ -30,6 +30,7 @@ PAGES = [
     "index.md",
     "guide/linear.md",
     "guide/multiclass.md",
+    "guide/transfer.md",
     "guide/svc.md",
     "guide/polynomial.md",
     "guide/cells.md",
