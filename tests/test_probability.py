@@ -213,5 +213,5 @@ def test_what_no_model_says_is_refused(kept, words):
 def test_a_file_with_a_threshold_for_three_classes_is_refused(tmp_path):
     model = LinearSVC(**QUICK).fit(X, LABELS[3])
     model.threshold_ = 1.0
-    with pytest.raises((DataError, ValueError), match="threshold 1.0 of 3 classes"):
+    with pytest.raises((DataError, ValueError), match="threshold '1.0' of 3 classes"):
         save_model(model, tmp_path / "model")
