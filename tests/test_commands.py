@@ -13,7 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from pegasos import SVC, LinearSVC, LogisticRegression, load_model, load_svmlight, save_model
+from pegasos.cli.checkpoints import Checkpoints
 from pegasos.cli.main import app
+from pegasos.cli.watch import Signals, Watcher
 from pegasos.core.jit import user_cache
 
 pytestmark = [pytest.mark.slow, pytest.mark.jit]
@@ -112,6 +114,15 @@ def test_a_model_trained_with_probability_tells_them(folder, kind):
     logistic = ["--loss", "logistic", "--probability"]
     refused = invoke("train", HEART, "-m", model, *logistic, ok=False)
     assert "--probability: a logistic model has" in refused.stderr
+
+
+def test_a_signal_while_probabilities_are_made_ends_them_at_once():
+    with Signals() as signals:
+        os.kill(os.getpid(), signal.SIGTERM)  # noted, for the next safe point of a fit
+        assert signals.received == signal.SIGTERM
+    with Signals() as signals, pytest.raises(KeyboardInterrupt):
+        Watcher(signals, Checkpoints(None, 30.0), None).leave()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_a_threshold_is_chosen_kept_and_followed(folder):

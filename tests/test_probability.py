@@ -156,6 +156,17 @@ def test_the_same_seed_gives_the_same_bits_and_a_weight_counts_as_copies(n_class
     assert np.allclose(copies.predict_proba(X), p, atol=1e-6)
 
 
+def test_a_precomputed_kernel_leaves_rows_and_columns_out():
+    y, K, folds = LABELS[3], X @ X.T, np.arange(60) % 5
+    scores = []
+    for kernel, rows in (("precomputed", K), ("linear", X)):
+        model = SVC(kernel=kernel, probability=True, tol=1e-9, random_state=0).fit(rows, y)
+        p = model.predict_proba(rows)
+        assert np.array_equal(model.classes_[p.argmax(axis=1)], model.predict(rows))
+        scores.append(model._left_out(None, model._read(rows, y, None), folds, np.inf))
+    assert np.allclose(*scores, atol=1e-4)
+
+
 def test_a_path_has_the_probabilities_of_its_fits():
     y = LABELS[2]
     (model,) = LinearSVC(probability=True, tol=1e-10, random_state=0).path(X, y, [0.5])
@@ -213,5 +224,5 @@ def test_what_no_model_says_is_refused(kept, words):
 def test_a_file_with_a_threshold_for_three_classes_is_refused(tmp_path):
     model = LinearSVC(**QUICK).fit(X, LABELS[3])
     model.threshold_ = 1.0
-    with pytest.raises((DataError, ValueError), match="threshold 1.0 of 3 classes"):
+    with pytest.raises((DataError, ValueError), match="threshold '1.0' of 3 classes"):
         save_model(model, tmp_path / "model")

@@ -17,6 +17,7 @@ from pegasos import (
     save_model,
 )
 from pegasos.estimators.threshold import Target, choose
+from pegasos.report.decisions import decision_figure
 
 RNG = np.random.default_rng(0)
 X = random_matrix(RNG, 60, 4)
@@ -129,3 +130,24 @@ def test_messages():
     three = LinearSVC(**QUICK).fit(X, np.arange(60) % 3)
     with pytest.raises(ValueError, match="for two classes, this model has 3"):
         three.choose_threshold(X, np.arange(60) % 3, recall=0.9)
+
+
+@pytest.mark.parametrize("parts", ["scores", "p", "both"])
+def test_the_figure_marks_the_threshold(parts, tmp_path):
+    truth = Y == "yes"
+    scores = np.where(truth, 0.5, -0.5) + RNG.normal(size=60)
+    p = 1.0 / (1.0 + np.exp(-scores))
+    given = {"scores": {"scores": scores}, "p": {"p": p}, "both": {"scores": scores, "p": p}}
+    path = tmp_path / "curves.png"
+    figure = decision_figure(truth, **given[parts], threshold=0.7, path=path, title="curves")
+    assert len(figure.axes) == {"scores": 2, "p": 1, "both": 3}[parts]
+    assert path.stat().st_size > 10_000
+    if parts != "p":
+        told = scores > 0.7
+        marked = [line.get_xydata() for line in figure.axes[1].lines if line.get_marker() == "o"]
+        place = [np.mean(told[truth]), np.mean(truth[told])]
+        assert np.allclose(marked, [[place]])
+    with pytest.raises(ValueError, match="nothing to draw"):
+        decision_figure(truth)
+    with pytest.raises(ValueError, match="rows that are true and rows that are not"):
+        decision_figure(np.ones(60), scores)

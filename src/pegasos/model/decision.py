@@ -95,7 +95,7 @@ def from_json(kept: Any, n_classes: int) -> Decision:
     threshold = kept.get("threshold", 0.0)
     if not _numbers([threshold]) or (threshold and n_classes != 2):
         raise ValueError(
-            f"decision: threshold {str(threshold)[:40]} of {n_classes} classes; a finite number "
+            f"decision: threshold {str(threshold)[:40]!r} of {n_classes} classes; a finite number "
             "for 2 classes is expected"
         )
     calibration = None
