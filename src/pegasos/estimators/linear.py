@@ -65,8 +65,8 @@ COMMON = """C : float, default=1.0
     intercept_ : array of shape (1 or n_classes,)
     classes_ : array of shape (n_classes,)
     center_ : Transferred or None
-        The centre that was used: `coef_` and `intercept_`, a row for each problem; how many features
-        were `matched`, `unknown` to the source and `left_out` of it; `new_classes`.
+        The centre that was used: `coef_` and `intercept_`, a row for each problem; how many
+        features were `matched`, `unknown` to the source and `left_out` of it; `new_classes`.
     certificate_ : Certificate (a list of them for more than two classes)
         primal >= optimum >= dual, gap and relative_gap.
     stop_reason_ : str (or a list)
