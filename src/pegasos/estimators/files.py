@@ -129,8 +129,8 @@ def _restore(estimator: Any, model: LinearModel) -> None:
         pairs = model.parameters.get("multi_class") == "ovo"
         about = None if pairs else model.classes, model.names, getattr(estimator, "map_", None)
         estimator.center = Center(*model.center, *about)
-        wanted = estimator._wanted(model.classes, model.coef.shape[1])
-        estimator.center_ = transferred(estimator.center, wanted)
+    wanted = estimator._wanted(model.classes, model.coef.shape[1])
+    estimator.center_ = transferred(estimator.center, wanted)
     estimator.coef_, estimator.intercept_ = model.coef, model.intercept
     estimator.__dict__.update(attributes(model.fit, len(model.coef)))
     if model.stream is not None:
