@@ -137,8 +137,8 @@ def _restore(estimator: Any, model: LinearModel) -> None:
         pairs = model.parameters.get("multi_class") == "ovo"
         about = None if pairs else model.classes, model.names, getattr(estimator, "map_", None)
         estimator.center = Center(*model.center, *about)
-        wanted = estimator._wanted(model.classes, model.coef.shape[1])
-        estimator.center_ = transferred(estimator.center, wanted)
+    wanted = estimator._wanted(model.classes, model.coef.shape[1])
+    estimator.center_ = transferred(estimator.center, wanted)
     estimator.coef_, estimator.intercept_ = model.coef, model.intercept
     estimator._pairs = model.pairs
     one = getattr(estimator, "multi_class", None) == "crammer_singer"
