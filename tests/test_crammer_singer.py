@@ -269,10 +269,38 @@ def test_files_and_validation(tmp_path):
     stop = Validation(X[::3], y[::3], patience=2)
     model = LinearSVC(C=100.0, tol=1e-9, stop=stop, **CS).fit(X, y)
     assert model.stop_reason_ in ("validation", "gap")
-    save_model(LinearSVC(**CS).fit(X, y), tmp_path / "m")
+    fitted = LinearSVC(**CS).fit(X, y)
+    save_model(fitted.set_params(multi_class="ovr"), tmp_path / "m")  # what was fitted counts
     loaded = load_model(tmp_path / "m")
-    assert np.array_equal(loaded.predict(X), LinearSVC(**CS).fit(X, y).predict(X))
-    assert loaded.certificate_.relative_gap <= 1e-3
+    assert np.array_equal(loaded.predict(X), fitted.predict(X))
+    assert loaded.certificate_ == fitted.certificate_
+
+
+@pytest.mark.parametrize("intercept", ["none", "penalised"])
+def test_weights_below_rounding_leave_the_centre(intercept):
+    X, y = iris()
+    model = LinearSVC(C=1e-20, intercept=intercept, **CS).fit(X, y)
+    assert model.stop_reason_ == "gap"
+    assert np.abs(model.coef_).max() < 1e-15
+
+
+def test_what_free_intercepts_have_in_common_is_not_there():
+    X, y = iris()
+    model = LinearSVC(C=3.0, random_state=0, **CS).fit(X, y)
+    assert model.intercept_.sum() == pytest.approx(0.0, abs=1e-12)
+    assert model.coef_ == pytest.approx(model.dual_coef_ @ X[model.support_], abs=1e-9)
+    assert len(model.support_) < 60
+
+
+def test_probabilities_follow_all_classes():
+    X, y = iris()
+    model = LinearSVC(tol=1e-6, probability=True, random_state=0, **CS).fit(X, y)
+    assert np.array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X))
+    weight = np.random.default_rng(1).integers(1, 3, len(y))
+    args = {"tol": 1e-8, "probability": True, "random_state": 0, "max_iter": 100_000}
+    weighted = LinearSVC(**args, **CS).fit(X, y, sample_weight=weight)
+    copied = LinearSVC(**args, **CS).fit(np.repeat(X, weight, 0), np.repeat(y, weight))
+    assert weighted.predict_proba(X) == pytest.approx(copied.predict_proba(X), abs=1e-3)
 
 
 @pytest.mark.parametrize("solver", ["newton", "interior"])
@@ -359,6 +387,14 @@ def test_a_stream_does_not_depend_on_its_batches(tmp_path):
     resumed.partial_fit(X[70:], y[70:])
     assert np.allclose(resumed.coef_, whole.coef_, rtol=1e-9)
     assert resumed.score(X, y) > 0.8
+
+
+def test_a_stream_may_go_on_with_all_classes_at_once():
+    X, y = iris()
+    model = learnt(PegasosClassifier(lam=1e-3, average="none"), X[::2], y[::2], [0])
+    before = model.coef_
+    model.set_params(**CS).partial_fit(X[:1], y[:1], sample_weight=[1e-200])
+    assert np.allclose(model.coef_ / before, 1.0 - 1.0 / model.t_)
 
 
 def test_a_stream_of_two_classes():

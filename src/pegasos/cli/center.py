@@ -24,7 +24,7 @@ def width_with(estimator: Any, file: str, reading: Reading, width: int) -> int:
         )
     import numpy as np
 
-    more = max(0, width - center.coef_.shape[1])
+    more = estimator._padded = max(0, width - center.coef_.shape[1])
     estimator.center = center._replace(coef_=np.pad(center.coef_, ((0, 0), (0, more))))
     return int(estimator.center.coef_.shape[1])
 
@@ -34,9 +34,9 @@ def facts_of(estimator: Any) -> dict[str, Any] | None:
     found = getattr(estimator, "center_", None)
     if found is None:
         return None
-    return {
-        name: getattr(found, name) for name in ("matched", "unknown", "left_out", "new_classes")
-    }
+    added = getattr(estimator, "_padded", 0)  # columns of the data that the centre never had
+    counts = {"matched": found.matched - added, "unknown": found.unknown + added}
+    return {**counts, "left_out": found.left_out, "new_classes": found.new_classes}
 
 
 def in_words(facts: dict[str, Any]) -> str:

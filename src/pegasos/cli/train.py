@@ -217,8 +217,7 @@ def train(
     )
     settings: dict[str, Any] = {"lam": lam, "intercept": intercept.value, "n_threads": threads}
     settings["class_weight"] = "balanced" if balanced else None
-    if multi_class is not None:
-        settings["multi_class"] = multi_class.value
+    settings |= {} if multi_class is None else {"multi_class": multi_class.value}
     if online:
         from pegasos.cli.online import Plan, train_online
         from pegasos.estimators.online import STREAM_LAM

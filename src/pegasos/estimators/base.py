@@ -194,7 +194,7 @@ class LinearClassifier(ProbabilisticClassifier):
             raise ValueError(
                 "solver='newton_cg' is for squared hinge and logistic; 'newton' for others"
             )
-        self._solver()
+        MODES[self.multi_class].solver_of(self._solver())
         par.positive("C", self.C)
         if self.lam is not None:
             par.positive("lam", self.lam)

@@ -12,7 +12,7 @@ from pegasos.estimators import cell_files, kernel_files, map_files, streams
 from pegasos.estimators.linear import LinearSVC, LogisticRegression
 from pegasos.estimators.model_facts import attributes, facts, plain, rebuilt
 from pegasos.estimators.online import PegasosClassifier
-from pegasos.estimators.transfer import Center, transferred
+from pegasos.estimators.transfer import Center, Transferred
 from pegasos.model import file
 from pegasos.model.cells_record import CellsRecord
 from pegasos.model.decision import Decision
@@ -134,15 +134,12 @@ def _restore(estimator: Any, model: LinearModel) -> None:
     if model.map is not None:
         map_files.restore(estimator, model.map, model.coef.shape[1])
     if model.center is not None:
-        pairs = model.parameters.get("multi_class") == "ovo"
-        about = None if pairs else model.classes, model.names, getattr(estimator, "map_", None)
-        estimator.center = Center(*model.center, *about)
-    wanted = estimator._wanted(model.classes, model.coef.shape[1])
-    estimator.center_ = transferred(estimator.center, wanted)
+        about = model.classes, model.names, getattr(estimator, "map_", None)
+        estimator.center = Center(*model.center, *about, pairs=model.pairs)
+        estimator.center_ = Transferred(*model.center, model.coef.shape[1], 0, 0, [])
     estimator.coef_, estimator.intercept_ = model.coef, model.intercept
     estimator._pairs = model.pairs
-    one = getattr(estimator, "multi_class", None) == "crammer_singer"
-    estimator.__dict__.update(attributes(model.fit, 1 if one else len(model.coef)))
+    estimator.__dict__.update(attributes(model.fit, len(model.coef)))
     if model.stream is not None:
         if not isinstance(estimator, PegasosClassifier):
             raise ValueError(f"stream: a {model.kind} does not learn from streams")

@@ -68,6 +68,11 @@ def cross_validate_path(
 ) -> PathScores:
     """See `ExactClassifier.cross_validate_path`."""
     Cs = par.values_of_C(Cs)
+    if scoring is not None and getattr(estimator, "probability", False):
+        raise ValueError(
+            "cross_validate_path makes no probabilities: use probability=False, or cross_validate "
+            "of scikit-learn for scores of probabilities"
+        )
     unit = copy_with(estimator, 1.0)
     loss, stop = unit._loss(), unit._stop()
     deadline = time.perf_counter() + stop.max_seconds

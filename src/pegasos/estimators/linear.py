@@ -67,7 +67,7 @@ COMMON = """C : float, default=1.0
     center_ : Transferred or None
         The centre that was used: `coef_` and `intercept_`, a row for each weight vector; how many
         features were `matched`, `unknown` to the source and `left_out` of it; `new_classes`.
-    certificate_ : Certificate (a list of them for more than two classes)
+    certificate_ : Certificate (a list of them where there are several problems)
         primal >= optimum >= dual, gap and relative_gap.
     stop_reason_ : str (or a list)
         "gap", "max_iter", "max_time", "validation", "callback", "stalled" or "interrupted".

@@ -52,7 +52,7 @@ class Thresholds:
         Exactly one target: `precision=0.9` finds the highest recall with at least this precision,
         `recall=0.9` the highest precision with at least this recall, `cost` the lowest sum. From
         then on `predict` follows the threshold, and no longer the larger of two probabilities.
-        `fit` sets it back to 0.
+        `fit` and `partial_fit`, which change the scores, set it back to 0.
 
         Parameters
         ----------

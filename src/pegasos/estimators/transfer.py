@@ -23,8 +23,8 @@ class Center(NamedTuple):
     """A source: coefficients and intercepts, by class if it has `classes_` (of two classes one row
     in all, for the second), else by problem.
 
-    `map_` is what rows go through first; `reading` says how its data file was read, if it comes
-    from a model file; `where` names it in messages.
+    `pairs`: a row for each pair of the classes. `map_` is what rows go through first; `reading` says
+    how its data file was read, if it comes from a model file; `where` names it in messages.
     """
 
     coef_: Any
@@ -34,6 +34,7 @@ class Center(NamedTuple):
     map_: Any = None
     reading: Mapping[str, Any] = {}
     where: str = "center"
+    pairs: bool = False
 
 
 class Transferred(NamedTuple):
@@ -125,17 +126,11 @@ def _from_file(path: str | os.PathLike[str]) -> Center:
 def _of_model(model: Any) -> Center:
     names, classes = (getattr(model, name, None) for name in ("feature_names_in_", "classes_"))
     intercept, map_ = getattr(model, "intercept_", 0.0), getattr(model, "map_", None)
-    pairs = hasattr(model, "support_vectors_") or getattr(model, "multi_class", "") == "ovo"
+    pairs = getattr(model, "_pairs", hasattr(model, "support_vectors_"))
     source = _checked(Center(model.coef_, intercept, classes, names, map_))
-    if classes is None:
+    if classes is None or len(classes) == 2:
         return source
-    n, K = len(source.coef_), len(classes)
-    if n != K and (n, K) != (1, 2) or (pairs and K > 2):
-        raise ValueError(
-            f"center has {n} rows of coefficients, for pairs of its {K} classes it seems; it must "
-            "have one for each class"
-        )
-    return source
+    return source._replace(pairs=bool(pairs))
 
 
 def _checked(source: Center) -> Center:
@@ -162,7 +157,9 @@ def _of_problems(source: Center, wanted: Wanted) -> tuple[np.ndarray, np.ndarray
     of a source with the same two classes these are its coefficients themselves.
     """
     coef, intercept, n = source.coef_, source.intercept_, len(wanted.problems)
-    if source.classes_ is None:
+    if source.pairs:
+        _check_pairs(source, wanted)
+    if source.classes_ is None or source.pairs:
         if len(coef) != n:
             raise ValueError(
                 f"{source.where} must have {n} x {wanted.n_columns} coefficients (problems x "
@@ -189,6 +186,16 @@ def _of_problems(source: Center, wanted: Wanted) -> tuple[np.ndarray, np.ndarray
         )
     new = [label for label, row in zip(wanted.classes.tolist(), known, strict=True) if row is None]
     return W, b, new
+
+
+def _check_pairs(source: Center, wanted: Wanted) -> None:
+    """Coefficients of pairs of classes serve the same pairs only."""
+    same = np.asarray(source.classes_).tolist() == wanted.classes.tolist()
+    if not same or wanted.problems[0][1] is None:
+        raise ValueError(
+            f"{source.where}: its coefficients are of pairs of its classes, which serve "
+            "multi_class='ovo' on the same classes; else it must have a row for each class"
+        )
 
 
 def _columns(source: Center, wanted: Wanted) -> tuple[Any, Any]:

@@ -25,9 +25,9 @@ def votes(scores: np.ndarray, n_classes: int) -> np.ndarray:
     """The number of the class that wins most pairs; of equals the first."""
     count = np.zeros((len(scores), n_classes), dtype=np.int64)
     for k, (i, j) in enumerate(couples(n_classes)):
-        first = scores[:, k] > 0.0
-        count[:, i] += first
-        count[:, j] += ~first
+        second = scores[:, k] < 0.0
+        count[:, i] += ~second
+        count[:, j] += second
     return count.argmax(axis=1)
 
 

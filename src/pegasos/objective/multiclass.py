@@ -53,9 +53,11 @@ def multiclass_problem(rows, y, c, center, free=False) -> MulticlassProblem:
 def _(problem, pi, W=None):
     """Certify W (by default W0 + V) against pi, made feasible first; margins are the scores.
 
-    Free intercepts are each moved to where P is least while the others stay.
+    Free intercepts are each moved to where P is least while the others stay. Shares are returned as
+    they were found: to balance them for the bound spreads them over rows that do not act.
     """
-    pi = feasible_shares(problem, pi)
+    found = feasible_shares(problem._replace(free=False), pi)
+    pi = feasible_shares(problem, found)
     V = all_combine(problem.rows, pulls(problem, pi))
     if problem.free:
         V[-1] = 0.0
@@ -65,13 +67,16 @@ def _(problem, pi, W=None):
         shifts = best_shifts(problem, scores)
         W[-1] += shifts / problem.rows.bias
         scores += shifts
+        common = float((W[-1] - problem.center[-1]).mean())  # which changes nothing: none of it
+        W[-1] -= common
+        scores -= common * problem.rows.bias
     away = W - problem.center
     if problem.free:
         away[-1] = 0.0
     primal = 0.5 * float((away * away).sum()) + loss_sum(problem, scores)
     acting = float(pi.sum() - pi[np.arange(len(pi)), problem.y].sum())
     dual = acting - 0.5 * float((V * V).sum()) - float((problem.center * V).sum())
-    return Evaluation(W, pi, scores, Certificate(primal, dual))
+    return Evaluation(W, found, scores, Certificate(primal, dual))
 
 
 better.register(MulticlassProblem)(better.lookup(Problem))
@@ -125,15 +130,16 @@ def best_shifts(problem: MulticlassProblem, scores: np.ndarray) -> np.ndarray:
     levels[np.arange(len(problem.y)), problem.y] -= 1.0
     shifts = np.zeros(problem.n_classes)
     for k in range(problem.n_classes):
-        rivals = np.delete(levels, k, axis=1).max(axis=1)
-        kinks = rivals - levels[:, k]
+        own_levels = levels[:, k].copy()
+        levels[:, k] = -np.inf
+        kinks = levels.max(axis=1) - own_levels
         order = np.argsort(kinks)
         slopes = np.cumsum(problem.c[order])
         own = float(problem.c[problem.y == k].sum())
         first = min(int(np.searchsorted(slopes, own * (1.0 - 1e-12))), len(order) - 1)
         last = min(int(np.searchsorted(slopes, own * (1.0 + 1e-12), "right")), len(order) - 1)
         shifts[k] = np.clip(0.0, kinks[order[first]], kinks[order[last]])
-        levels[:, k] += shifts[k]
+        levels[:, k] = own_levels + shifts[k]
     return shifts
 
 

@@ -139,10 +139,14 @@ def _threshold(D, total):
 @helper
 def _project(D, beta, total, out):
     """out = max(0, D - beta), whose sum is the total but for rounding, which is taken out."""
-    found = 0.0
+    found, most = 0.0, 0
     for k in range(D.shape[0]):
         out[k] = max(0.0, D[k] - beta)
         found += out[k]
+        most = k if D[k] > D[most] else most
+    if found == 0.0:  # a total below the rounding of D
+        out[most] = total
+        found = total
     for k in range(D.shape[0]):
         out[k] *= total / found
 

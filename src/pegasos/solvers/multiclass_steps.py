@@ -2,7 +2,7 @@
 
 Problem:   min_W lam/2 ||W - W0||^2 + (1/n) sum_i r_i max_k m_ik, with m_ik, r_i and lam as in
            `objective.multiclass` and `solvers.subgradient`
-Update:    a row whose worst class k has m_ik > 0 pulls w_y by eta_t r_i x_i / size and pushes w_k
+Update:    a row whose worst class k has m_ik > 0 pulls w_y by eta_t r_i x_i / batch and pushes w_k
            by as much; W shrinks by 1 - eta_t lam, then goes onto the ball ||W - W0|| <= 1/sqrt(lam)
 Offset:    free: the same steps on b; damped: of at most 1/sqrt(t)
 Dual:      the pulls of each row, scaled as W is; what is left of c_i is the share of its own class
@@ -134,7 +134,7 @@ class MulticlassSteps:
 
         Also returns the scores of the rows before their steps, by class.
         """
-        n = n_rows(problem.rows)
+        n, states = n_rows(problem.rows), _of_one_scale(states)
         ball = self.method.projection and not problem.center.any()  # as of a binary problem
         method = replace(self.method, sampling="order", tail=False, projection=ball)
         V, past = (np.column_stack([getattr(s.vectors, k) for s in states]) for k in ("v", "past"))
@@ -163,6 +163,19 @@ def _base(problem: MulticlassProblem) -> np.ndarray:
     if problem.center.any():
         return all_products(problem.rows, problem.center)
     return np.zeros((n_rows(problem.rows), problem.n_classes))
+
+
+def _of_one_scale(states: list[SubgradientState]) -> list[SubgradientState]:
+    """The states as they are if they have one scale; else (after steps of each class by itself)
+    with the scales multiplied into their vectors."""
+    if len({(s.scalars.scale, s.scalars.held) for s in states}) == 1:
+        return states
+    found = []
+    for state in states:
+        s, x = state.scalars, state.vectors
+        vectors = x._replace(v=s.scale * x.v, past=x.past + s.held * x.v)
+        found.append(state._replace(vectors=vectors, scalars=s._replace(scale=1.0, held=0.0)))
+    return found
 
 
 def _of_class(state: MulticlassState, old: SubgradientState, k: int) -> SubgradientState:

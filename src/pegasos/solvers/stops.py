@@ -150,8 +150,8 @@ def heeding(solver: Any, rules: tuple[Any, ...]) -> Any:
         return solver
     if not hasattr(solver, "quiet"):
         raise ValueError(
-            f"stop={looks[0]!r} looks at single subgradient steps, which are those of "
-            f"PegasosClassifier; {type(solver).__name__} stops by tol, or by Validation"
+            f"stop={looks[0]!r} looks at the single steps of a binary problem, which are those of "
+            "PegasosClassifier with multi_class='ovr' or 'ovo'; here use tol, or Validation"
         )
     return replace(solver, quiet=tuple(rule.quiet for rule in looks))
 
