@@ -229,7 +229,7 @@ MESSAGES = {
     "other classes": (model_of(W[:1], B[:1], [0, 1]), r"its classes are \[0, 1\], not the data's"),
     "pairs": (
         SimpleNamespace(coef_=W, intercept_=B, classes_=[0, 1, 2], support_vectors_=X),
-        "3 rows of coefficients, for pairs of its 3 classes",
+        "its coefficients are of pairs of its classes",
     ),
     "names of others": (
         model_of(W[:1], B[:1], [-1.0, 1.0], ["e", "f", "g", "h"]),
