@@ -32,7 +32,7 @@ test: $(VENV)/.stamp  ## the tests: compiled; interpreted (coverage); with bound
 	$(BIN)/pytest -n 2
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 -m "not slow and not jit" --cov --cov-report=term
 	@rm -rf "$(BOUNDS_CACHE)"
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(BOUNDS_CACHE)" $(BIN)/pytest -m bounds
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(BOUNDS_CACHE)" $(BIN)/pytest -n 2 -m bounds
 
 check: test  ## test, then style, types and import rules
 	$(BIN)/ruff check

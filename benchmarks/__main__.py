@@ -10,8 +10,11 @@ many: one-vs-all, a path of C, folds against LIBLINEAR. growth: synthetic text u
 rows. passes: an epoch and a prediction in units of X @ w. kernels: SVC against LIBSVM and
 scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. polynomial: linear, degree 2 and
 the Gaussian kernel at the parameters of Chang et al. cells: CellSVC on all of covtype.
+multiclass: several classes beside scikit-learn, --sets and --modes for some of them.
 fixed_size: the tables of the pinball paper with its map. selection, mapping, covtype_map:
-prototypes, speed and all of covtype.
+prototypes, speed and all of covtype. transfer: a few labels and a related model. probability:
+log-loss beside CalibratedClassifierCV. imbalance: one row in a hundred, with and without a chosen
+threshold.
 """
 
 from __future__ import annotations
@@ -26,17 +29,21 @@ from benchmarks import (
     files,
     fixed_size,
     growth,
+    imbalance,
     kernel_online,
     kernel_race,
     kernel_sets,
     many,
     maps,
+    multiclass,
     passes,
     polynomial,
+    probability,
     race,
     shuttle,
     startup,
     stochastic,
+    transfer,
     uci,
 )
 from benchmarks.datasets import ALL, TALL
@@ -60,6 +67,10 @@ def main() -> None:
         uci.run(given.sets or uci.SETS)
     elif given.what == "fixed_size":
         fixed_size.run(given.sets or fixed_size.SETS)
+    elif given.what == "multiclass":
+        multiclass.run(given.sets, given.modes, given.Cs)
+    elif given.what == "probability":
+        probability.run(given.sets or probability.SETS)
     elif given.what == "selection":
         maps.selection(given.sets or maps.SETS)
     else:
@@ -74,8 +85,10 @@ def main() -> None:
             "passes": passes.run,
             "kernel_online": kernel_online.run,
             "cells": cells.run,
+            "imbalance": imbalance.run,
             "mapping": maps.mapping,
             "covtype_map": maps.covtype,
+            "transfer": transfer.run,
         }[given.what]()
 
 
@@ -87,14 +100,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
     what += ("many", "growth", "passes", "kernels", "kernel_online", "polynomial", "cells")
-    what += ("fixed_size", "selection", "mapping", "covtype_map")
+    what += ("fixed_size", "selection", "mapping", "covtype_map", "multiclass", "transfer")
+    what += ("probability", "imbalance")
+    known = (*ALL, *fixed_size.SETS, *kernel_sets.SETS, *multiclass.SETS, *probability.SETS)
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(
         "--sets",
-        type=_names((*ALL, *fixed_size.SETS, *kernel_sets.SETS)),
+        type=_names(known),
         help=f"some of {','.join(ALL)}",
     )
     parser.add_argument("--C", dest="Cs", type=_numbers, help="values of C, as in 0.1,1")
+    modes = tuple(multiclass.MODES)
+    parser.add_argument(
+        "--modes", type=_names(modes), help=f"multiclass: some of {','.join(modes)}"
+    )
     parser.add_argument("--full", action="store_true", help="race: all sets, C and losses")
     parser.add_argument(
         "--loss", dest="losses", type=_names(tuple(LOSSES)), help=f"some of {','.join(LOSSES)}"

@@ -21,6 +21,7 @@ from pegasos.data import store
 from pegasos.data.errors import DataError
 from pegasos.data.svmlight import Csr
 from pegasos.model import file
+from pegasos.model.decision import Calibration, Decision
 from pegasos.model.linear import LinearModel, check
 
 VALUES: list[Any] = [None, True, False, 0, 1, -1, 2, 2**31, 2**62, 2**63 - 1, 2**64, 10**400]
@@ -38,8 +39,13 @@ def seed_models() -> list[LinearModel]:
     two, three = np.array([[1.0, -2.5]]), np.arange(6.0).reshape(3, 2)
     text, zero = np.array(["a", "bc", "\u00e9"]), np.zeros(3)
     labels = np.array([-1, 1])
+    told = Calibration("sigmoid", (-1.0, 0.0, 2.0), (-3.0, 0.0, 1.5), (0.5, 0.25))
     return [
         LinearModel("LinearSVC", two, np.array([0.5]), labels, None, own, fit, {}),
+        LinearModel(
+            *("LinearSVC", two, np.array([0.5]), labels, None, {"probability": True}, fit, {}),
+            decision=Decision(-0.25, told),
+        ),
         LinearModel("LogisticRegression", three, zero, text, ["x", "y"], {"C": 1.0}, {}, {}),
         LinearModel(
             "LinearSVC", three, zero, np.array([0.5, 1.5, 2.5]), None, {}, {}, {}, (three, zero)
@@ -141,7 +147,11 @@ def judge(path: Path) -> bool:
         found = load_model(path)
         check(to_model(found))
         found.__dict__.pop("feature_names_in_", None)  # else it would warn of their absence
-        assert found.predict(np.zeros((1, found.n_features_in_)))[0] in found.classes_
+        row = np.zeros((1, found.n_features_in_))
+        assert found.predict(row)[0] in found.classes_
+        if hasattr(found, "calibration_") and hasattr(found, "predict_proba"):
+            number = int(found._decided(row)[1][0])
+            assert found.predict_proba(row)[0].argmax() == number
     except DataError as error:
         one_line(path, error)
         if "not a model but" not in str(error):

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from pegasos import SVC, LinearSVC, LogisticRegression, load_model, load_svmlight
+from pegasos import SVC, LinearSVC, LogisticRegression, load_model, load_svmlight, save_model
+from pegasos.cli.checkpoints import Checkpoints
 from pegasos.cli.main import app
+from pegasos.cli.watch import Signals, Watcher
 from pegasos.core.jit import user_cache
 
 pytestmark = [pytest.mark.slow, pytest.mark.jit]
@@ -89,8 +91,62 @@ def test_scores_and_probabilities_follow_the_label(folder):
     table = np.array([[float(word) for word in line.split()] for line in lines])
     assert np.array_equal(table[:, 1], fitted.decision_function(X))
     assert np.array_equal(table[:, 2:], fitted.predict_proba(X))
+    assert "log-loss" in invoke("evaluate", model, HEART).stdout
     invoke("train", HEART, "-m", model, "--loss", "hinge")
     assert "no probabilities" in invoke("predict", model, HEART, "--probabilities", ok=False).stderr
+
+
+@pytest.mark.parametrize("kind", [[], ["--kernel", "gaussian"]], ids=["linear", "kernel"])
+def test_a_model_trained_with_probability_tells_them(folder, kind):
+    model = folder / "heart.model"
+    assert "cross-fitting" in invoke("train", HEART, "-m", model, "--probability", *kind).stdout
+    X, y = load_svmlight(HEART)
+    estimator = SVC if kind else LinearSVC
+    expected = estimator(probability=True, random_state=0).fit(X, y).predict_proba(X)
+    lines = invoke("predict", model, HEART, "--probabilities").stdout.split("\n")[:-1]
+    table = np.array([[float(word) for word in line.split()] for line in lines])
+    assert np.array_equal(table[:, 1:], expected)
+    assert np.array_equal(table[:, 0], np.where(expected[:, 1] > expected[:, 0], 1.0, -1.0))
+    assert "probabilities of scores by cross-fitting: sigmoid" in invoke("inspect", model).stdout
+    figure = folder / "curves.png"
+    done = invoke("evaluate", model, HEART, "--figure", figure)
+    assert f"figure in {figure}" in done.stdout and figure.stat().st_size > 20_000
+    logistic = ["--loss", "logistic", "--probability"]
+    refused = invoke("train", HEART, "-m", model, *logistic, ok=False)
+    assert "--probability: a logistic model has" in refused.stderr
+
+
+def test_a_signal_while_probabilities_are_made_ends_them_at_once():
+    with Signals() as signals:
+        os.kill(os.getpid(), signal.SIGTERM)  # noted, for the next safe point of a fit
+        assert signals.received == signal.SIGTERM
+    with Signals() as signals, pytest.raises(KeyboardInterrupt):
+        Watcher(signals, Checkpoints(None, 30.0), None).leave()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_threshold_is_chosen_kept_and_followed(folder):
+    model, careful = folder / "heart.model", folder / "careful.model"
+    invoke("train", HEART, "-m", model)
+    done = invoke("threshold", model, HEART, "--recall", "0.95", "-o", careful, "--json")
+    found = json.loads(done.stdout)
+    X, y = load_svmlight(HEART)
+    expected = load_model(model)
+    assert found["threshold"] == expected.choose_threshold(X, y, recall=0.95).threshold
+    labels = np.array(invoke("predict", careful, HEART).stdout.split(), dtype=int)
+    assert np.array_equal(labels, expected.predict(X)) and labels[y == 1].mean() > 0.9
+    facts = json.loads(invoke("evaluate", careful, HEART, "--json").stdout)
+    assert facts["recall"][1] == found["recall"] and facts["threshold"] == found["threshold"]
+    assert "predicts 1 where the score is above" in invoke("inspect", careful).stdout
+    told = invoke("threshold", model, HEART, "--cost", "1:-1=5", "--cost", "-1:1=1").stdout
+    assert "cost" in told and "model in" not in told
+    for options, words in (
+        (["--cost", "1:2=5"], "expected TRUE:TOLD=COST, as in 1:-1=10"),
+        ([], "one of precision, recall and cost"),
+    ):
+        assert words in invoke("threshold", model, HEART, *options, ok=False).stderr
+    words = invoke("convert", careful, folder / "a.liblinear", ok=False).stderr
+    assert "LIBLINEAR models have no threshold" in words
 
 
 def test_standard_input_is_a_file_like_others(folder):
@@ -403,7 +459,35 @@ def test_a_centre_must_fit(folder):
     other = folder / "other.svm"
     other.write_bytes(HEART.read_bytes().replace(b"+1 ", b"2 "))
     done = invoke("train", other, "-m", folder / "o", "--center", folder / "m", ok=False)
-    assert "its classes are [-1, 1]" in done.stderr
+    assert f"{folder / 'm'}: its classes are [-1, 1], not the data's [-1, 2]" in done.stderr
+    done = invoke(*again, "--zero-based", ok=False)
+    assert "its indices start at another number" in done.stderr
+
+
+@pytest.mark.parametrize("online", [(), ("--online", "--lam", "1e9")], ids=["exact", "online"])
+def test_a_centre_is_matched_by_index_or_by_name(folder, online):
+    """An index is a name: text with fewer or more of them has the same features."""
+    no_trust = online or ("-C", "1e-9")
+    lines = HEART.read_text().splitlines()
+    invoke("train", HEART, "-m", folder / "m", "--intercept", "penalised")
+    source = load_model(folder / "m").coef_[0]
+    near = ("--intercept", "penalised", "--center", folder / "m", *no_trust)
+    for last, width in (("", 13), (" 15:0.5", 15)):
+        text = [" ".join(line.split(" 9:")[0].split()) + last for line in lines]
+        (folder / "few.svm").write_text("\n".join(text) + "\n")
+        invoke("train", folder / "few.svm", "-m", folder / "n", *near)
+        found = load_model(folder / "n").coef_[0]
+        assert np.allclose(found, np.pad(source, (0, width - 13)), atol=1e-6)
+    rows = [",".join(["kind", "x9", "new", "x1"])]
+    rows += [f"{line.split()[0]},{k % 7},{k % 5},{k % 3}" for k, line in enumerate(lines)]
+    (folder / "few.csv").write_text("\n".join(rows))
+    model = LinearSVC(intercept="penalised").fit(*load_svmlight(HEART))
+    model.feature_names_in_ = np.array([f"x{j}" for j in range(13)], dtype=object)
+    save_model(model, folder / "m")
+    done = invoke("train", folder / "few.csv", "--label", "kind", "-m", folder / "n", *near)
+    assert "centre: 2 features matched, 1 unknown to it, 11 of its own left out" in done.stdout
+    expected = [model.coef_[0, 9], 0.0, model.coef_[0, 1]]
+    assert np.allclose(load_model(folder / "n").coef_[0], expected, atol=1e-6)
 
 
 def test_the_cache_is_private(folder):

@@ -170,7 +170,7 @@ def test_the_estimate_of_an_epoch_in_which_w_stands_still_is_the_gap(loss):
 def test_slices_of_an_epoch_change_nothing(monkeypatch):
     problem = random_problem(9, n=40)
     whole = after_epochs(Dual(), problem, 20)
-    monkeypatch.setattr(dual, "_SLICE", 35)  # of 200 entries
+    monkeypatch.setattr(dual, "SLICE", 35)  # of 200 entries
     first = Dual().step(problem, Dual().init(problem, 0))
     assert (first.epoch, first.cursor) == (0, 7)
     sliced = after_epochs(Dual(), problem, 20)

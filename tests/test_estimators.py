@@ -291,7 +291,7 @@ def test_models_pickle_and_clone(pima):
         ({"solver": "lbfgs"}, "'auto', 'dual', 'newton', 'newton_cg', 'interior'"),
         ({"intercept": "yes"}, "'free', 'penalised', 'none'"),
         ({"intercept": "penalised", "fit_intercept": False}, "contradicts"),
-        ({"multi_class": "ovo"}, "'ovr'"),
+        ({"multi_class": "all"}, "'ovr', 'ovo'"),
         ({"n_threads": 0}, "n_threads must be"),
         ({"loss": "squared_hinge", "solver": "interior"}, "Newton"),
     ],

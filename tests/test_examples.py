@@ -29,6 +29,8 @@ from own_loss import SmoothedHinge  # noqa: E402
 PAGES = [
     "index.md",
     "guide/linear.md",
+    "guide/multiclass.md",
+    "guide/transfer.md",
     "guide/svc.md",
     "guide/polynomial.md",
     "guide/cells.md",
@@ -36,6 +38,8 @@ PAGES = [
     "guide/stochastic.md",
     "guide/kernels.md",
     "guide/maps.md",
+    "guide/probabilities.md",
+    "guide/imbalance.md",
     "guide/from-perceptron-to-pegasos.md",
 ]
 GUIDE = ROOT / "docs" / PAGES[-1]

@@ -237,7 +237,7 @@ def test_a_rule_that_cannot_be_is_refused(make, kind, words):
 @pytest.mark.parametrize(
     ("model", "kind", "words"),
     [
-        (LinearSVC(stop=Window(3, 1.0)), ValueError, "looks at single subgradient steps"),
+        (LinearSVC(stop=Window(3, 1.0)), ValueError, "looks at the single steps of a binary"),
         (PegasosClassifier(stop="soon"), TypeError, "stop must be None, one of Window, Displ"),
         (PegasosClassifier(stop=Validation([[1.0, 2.0]], ["a"])), ValueError, "features"),
         (PegasosClassifier(stop=Validation(np.ones((1, 6)), ["d"])), ValueError, "class 'd'|'d'"),

@@ -48,7 +48,8 @@ def reference(problem, method, steps, seed=0):
     k = min(method.batch or n, n)
     base, order, rng = dense(problem.rows) @ problem.center, np.arange(n), stream(seed)
     u, b, total, b_total, mass, lengths = np.zeros(X.shape[1]), 0.0, 0.0, 0.0, 0.0, []
-    reach = 1.0 if isinstance(problem.loss, Pinball) else 2.0 * value(problem.loss, 0.0)
+    at_center = [value(problem.loss, float(z)) for z in y * base]
+    reach = (1.0 if isinstance(problem.loss, Pinball) else 2.0) * np.mean(r * at_center)
     at = 0
     for t in range(1, steps + 1):
         if at == 0 and method.sampling == "permuted" and k < n:

@@ -23,29 +23,30 @@ from pegasos.data.formats import is_table
 from pegasos.data.stream import Text, name_of
 from pegasos.data.svmlight import Piece, read_pieces, rows_of
 from pegasos.model.cells_record import CellsRecord
+from pegasos.model.decision import Decision, probabilities
 from pegasos.model.file import Model
 from pegasos.model.kernel import scores_of as kernel_scores
-from pegasos.model.kernel import votes
 from pegasos.model.kernel_record import KernelRecord, machine
 from pegasos.model.linear import MAPPED, chosen, scores_of, weight_vectors
+from pegasos.model.pairs import class_scores, votes
 from pegasos.objective.kernel_points import is_given
 
 
 class Scored(NamedTuple):
-    """Labels of some rows (None if the file has none) and their scores, one column a problem."""
+    """Labels of some rows (None if the file has none) and their scores."""
 
     labels: Any
     scores: np.ndarray
 
 
 def scorer(model: Model, threads: int | None) -> Callable[[Any], np.ndarray]:
-    """What gives rows with a virtual column of ones their scores, a column per problem (of cells
-    and mapped rows: as the decision function of the estimator)."""
+    """What gives rows with a virtual column of ones their scores, a column per class (one in all
+    for two classes; per problem of a kernel machine)."""
     if isinstance(model, CellsRecord) or model.kind in MAPPED:
         return _decisions(model, threads)
     if not isinstance(model, KernelRecord):
         weights = weight_vectors(model.coef, model.intercept)
-        return lambda rows: scores_of(weights, rows)
+        return lambda rows: class_scores(scores_of(weights, rows), len(model.classes), model.pairs)
     if is_given(model.kernel):
         raise DataError("a precomputed kernel predicts from kernel values: use Python")
     ready = machine(model)
@@ -73,12 +74,26 @@ def _decisions(model: Model, threads: int | None) -> Callable[[Any], np.ndarray]
 def classes_of(model: Model, scores: np.ndarray) -> np.ndarray:
     """The number of the class of each row."""
     if not isinstance(model, KernelRecord) or not model.pairs:
-        return chosen(scores)
+        return chosen(scores, model.decision.threshold)
     if model.parameters.get("break_ties") is True:
-        from sklearn.utils.multiclass import _ovr_decision_function
-
-        return _ovr_decision_function(scores < 0, -scores, len(model.classes)).argmax(axis=1)
+        return _of_classes(model, scores).argmax(axis=1)
     return votes(scores, len(model.classes))
+
+
+def _of_classes(model: Model, scores: np.ndarray) -> np.ndarray:
+    """A score per class (one in all for two), where there may be one per pair of classes."""
+    pairs = isinstance(model, KernelRecord) and model.pairs
+    return class_scores(scores, len(model.classes), pairs)
+
+
+def has_probabilities(model: Model) -> bool:
+    return model.kind == "LogisticRegression" or model.decision.calibration is not None
+
+
+def probabilities_of(model: Model, scores: np.ndarray) -> np.ndarray:
+    """Of the classes of each row."""
+    number = classes_of(model._replace(decision=Decision()), scores)
+    return probabilities(_of_classes(model, scores), number, model.decision.calibration)
 
 
 def scored(model: Model, path: str, reading: Reading, labelled: bool = True) -> Iterator[Scored]:

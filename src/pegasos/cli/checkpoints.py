@@ -102,9 +102,10 @@ def owner_of(task: Task) -> dict[str, Any]:
     return {
         "versions": __version__,
         "numbers of rows": len(task.label),
-        "data": _sums({**task.rows._asdict(), "label": task.label}),
-        "C or weights": _sums({"c": task.c}),
-        "centres": _sums({"center": task.centers}),
+        "problems": task.names,
+        "data": sums_of({**task.rows._asdict(), "label": task.label}),
+        "C or weights": sums_of({"c": task.c}),
+        "centres": sums_of({"center": task.centers}),
         "losses": repr(task.loss),
         "intercepts": [float(task.rows.bias), bool(task.free)],
         "solvers": repr(task.solver),
@@ -113,7 +114,7 @@ def owner_of(task: Task) -> dict[str, Any]:
     }
 
 
-def _sums(parts: dict[str, Any]) -> dict[str, int]:
+def sums_of(parts: dict[str, Any]) -> dict[str, int]:
     """Checksums of the arrays among the parts."""
     arrays = {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
     return {name: zlib.crc32(np.ascontiguousarray(a).data) for name, a in arrays.items()}

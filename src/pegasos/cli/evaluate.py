@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from pegasos.cli import options as opt
 from pegasos.cli.console import note, say
-from pegasos.cli.data import Reading
+from pegasos.cli.data import Reading, check_outputs
 
 
 def evaluate(
@@ -21,31 +22,56 @@ def evaluate(
     float64: opt.Float64 = False,
     sum_duplicates: opt.SumDuplicates = False,
     threads: opt.Threads = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw ROC and precision-recall curves (two classes), and how well probabilities "
+            "hold (if the model has them): png, svg or pdf.",
+        ),
+    ] = None,
     json_: opt.Json = False,
 ) -> None:
     """Compare predictions of MODEL with the labels of FILE.
 
-    Accuracy, precision and recall of each class, who is taken for whom, and for two classes the
-    area under the ROC curve.
+    Accuracy, precision and recall of each class, who is taken for whom, for two classes the area
+    under the ROC curve, and the log-loss of probabilities.
     """
     from pegasos.cli import apply
     from pegasos.model import file as model_file
 
     loaded = model_file.load(model)
+    if figure is not None:
+        check_outputs([figure], [str(model), file])
+        _check_figure(loaded, figure)
     reading = Reading(label, header, False, float64, sum_duplicates, threads=threads)
     reading = apply.reading_for(loaded, reading, zero_based)
-    facts = _facts(loaded, list(apply.scored(loaded, file, reading)), file)
+    known = labelled(loaded, list(apply.scored(loaded, file, reading)), file)
+    if known.strangers:
+        names = ", ".join(known.strangers[:5])
+        note(f"{file}: classes unknown to the model count as errors: {names}")
+    facts = _facts(loaded, known)
+    if figure is not None:
+        _draw(loaded, known, figure, f"{model} on {file}")
+        facts["figure"] = str(figure)
     if json_:
         typer.echo(json.dumps(facts))
     else:
         _report(facts)
 
 
-def _facts(model: Any, blocks: list[Any], file: str) -> dict[str, Any]:
-    import numpy as np
-    from sklearn.metrics import roc_auc_score
+class Known(NamedTuple):
+    """The number of the true class of each row (-1: unknown to the model), its scores, and the
+    names of classes that are unknown."""
 
-    from pegasos.cli.apply import classes_of
+    truth: Any
+    scores: Any
+    strangers: list[str]
+
+
+def labelled(model: Any, blocks: list[Any], file: str) -> Known:
+    """The rows of a file whose labels say what is true."""
+    import numpy as np
+
     from pegasos.data.errors import DataError
     from pegasos.data.tables import whole
 
@@ -57,25 +83,38 @@ def _facts(model: Any, blocks: list[Any], file: str) -> dict[str, Any]:
     number = {name: k for k, name in enumerate(model.classes.tolist())}
     truth = np.array([number.get(name, -1) for name in y.tolist()])
     strangers = sorted({str(name) for name in y[truth < 0].tolist()})
-    if strangers:
-        note(f"{file}: classes unknown to the model count as errors: {', '.join(strangers[:5])}")
+    return Known(truth, scores, strangers)
+
+
+def _facts(model: Any, found: Known) -> dict[str, Any]:
+    import numpy as np
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    from pegasos.cli import apply
+
+    truth, scores, _ = found
     k = len(model.classes)
     confusion = np.zeros((k, k), dtype=int)
     known = truth >= 0
-    np.add.at(confusion, (truth[known], classes_of(model, scores)[known]), 1)
+    np.add.at(confusion, (truth[known], apply.classes_of(model, scores)[known]), 1)
     right, actual, said = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
     facts: dict[str, Any] = {
-        "rows": len(y),
+        "rows": len(truth),
         "correct": int(right.sum()),
-        "accuracy": float(right.sum() / len(y)),
+        "accuracy": float(right.sum() / len(truth)),
         "classes": model.classes.tolist(),
         "rows_of_class": actual.tolist(),
         "precision": (right / np.maximum(said, 1)).tolist(),
         "recall": (right / np.maximum(actual, 1)).tolist(),
         "confusion": confusion.tolist(),
     }
-    if k == 2 and not strangers and 0 < truth.sum() < len(truth):
+    if k == 2:
+        facts["threshold"] = model.decision.threshold
+    if k == 2 and known.all() and 0 < truth.sum() < len(truth):
         facts["roc_auc"] = float(roc_auc_score(truth, scores[:, 0]))
+    if known.all() and apply.has_probabilities(model):
+        p = apply.probabilities_of(model, scores)
+        facts["log_loss"] = float(log_loss(truth, p, labels=np.arange(k)))
     return facts
 
 
@@ -83,6 +122,11 @@ def _report(facts: dict[str, Any]) -> None:
     say(f"accuracy {100 * facts['accuracy']:.2f} % ({facts['correct']:,} of {facts['rows']:,})")
     if "roc_auc" in facts:
         say(f"area under the ROC curve {facts['roc_auc']:.4f}")
+    if "log_loss" in facts:
+        say(f"log-loss of the probabilities {facts['log_loss']:.4f}")
+    if facts.get("threshold"):
+        name = facts["classes"][1]
+        say(f"class {name} is told where the score is above {facts['threshold']:.6g}")
     width = max(5, *(len(str(name)) for name in facts["classes"]))
     say(f"{'class':>{width}}  {'rows':>9}  precision  recall")
     for k, name in enumerate(facts["classes"]):
@@ -96,3 +140,39 @@ def _report(facts: dict[str, Any]) -> None:
     ]
     for count, true, said in sorted(wrong, key=lambda item: -item[0])[:5]:
         say(f"{count:,} of class {true} taken for {said}")
+    if "figure" in facts:
+        say(f"figure in {facts['figure']}")
+
+
+def _check_figure(model: Any, figure: Path) -> None:
+    """What speaks against a figure, before any work."""
+    from pegasos.cli.apply import has_probabilities
+    from pegasos.report.figures import check_writable
+
+    check_writable(figure)
+    if len(model.classes) > 2 and not has_probabilities(model):
+        raise ValueError(
+            f"--figure {figure}: of {len(model.classes)} classes probabilities are drawn, which "
+            "this model has not; train with --probability"
+        )
+
+
+def _draw(model: Any, found: Known, figure: Path, title: str) -> None:
+    import numpy as np
+
+    from pegasos.cli import apply
+    from pegasos.report.decisions import decision_figure
+
+    known = found.truth >= 0
+    truth, scores = found.truth[known], found.scores[known]
+    p = apply.probabilities_of(model, scores) if apply.has_probabilities(model) else None
+    if len(model.classes) == 2:
+        told = None if p is None else p[:, 1]
+        threshold = model.decision.threshold
+        decision_figure(
+            truth == 1, scores[:, 0], told, threshold=threshold, path=figure, title=title
+        )
+        return
+    assert p is not None
+    right = p.argmax(axis=1) == truth
+    decision_figure(right, p=np.max(p, axis=1), path=figure, title=title)

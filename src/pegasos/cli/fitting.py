@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import typer
 
+from pegasos.cli.center import facts_of, in_words, width_with
 from pegasos.cli.console import finite, note, say
 from pegasos.cli.data import Data, Reading, check_classes, check_width, kept_of, read
 from pegasos.data.errors import DataError
@@ -25,9 +26,7 @@ class Outputs(NamedTuple):
     every: float
 
 
-def trained(
-    file: str, reading: Reading, estimator: Any, center: Path | None, outputs: Outputs
-) -> dict[str, Any]:
+def trained(file: str, reading: Reading, estimator: Any, outputs: Outputs) -> dict[str, Any]:
     """Read, fit and write; what is to be said of it."""
     from pegasos.cli.checkpoints import Checkpoints
     from pegasos.cli.stop import locked
@@ -40,9 +39,11 @@ def trained(
     with locked(outputs.checkpoint), ProgressLine() as line, heard(line.compiling):
         line.say(f"reading {file}")
         data = read(file, reading)
-        _check(file, data, linear=not hasattr(estimator, "kernel"))
-        if center is not None:
-            _check_center(center, data, reading)
+        _check(file, data, estimator)
+        if getattr(estimator, "center", None) is not None:
+            width = width_with(estimator, file, reading, data.X.shape[1])
+            if width > data.X.shape[1]:
+                data.X.resize((data.X.shape[0], width))
         seconds = time.perf_counter() - started
         keeper = Checkpoints(outputs.checkpoint, outputs.every)
         _fit(estimator, data, keeper, line)
@@ -50,34 +51,22 @@ def trained(
         keeper.done(estimator.stop_reason_)
     facts = _facts(file, outputs.model, estimator, data)
     facts |= {"resumed": keeper.resumed, "compiled": line.compiled}
+    facts["center"] = facts_of(estimator)
     facts["seconds"] = {"reading": seconds, "all": time.perf_counter() - started}
     return facts
 
 
-def _check(file: str, data: Data, linear: bool) -> None:
+def _check(file: str, data: Data, estimator: Any) -> None:
     import numpy as np
+
+    from pegasos.model.pairs import n_problems
 
     if data.X.shape[1] == 0:
         raise DataError(f"{name_of(file)}: no features, only labels")
     check_classes(file, data.y)
-    if linear:
-        n_classes = len(np.unique(data.y))
-        check_width(file, data.X.shape[1], 1 if n_classes == 2 else n_classes, note)
-
-
-def _check_center(center: Path, data: Data, reading: Reading) -> None:
-    """A centre must speak of the same features and classes."""
-    import numpy as np
-
-    from pegasos.model import file as model_file
-
-    model = model_file.load_linear(center, "--center")
-    if model.names is not None and data.names is not None and model.names != data.names:
-        raise DataError(f"{center}: its features have other names, or another order")
-    if model.classes.tolist() != np.unique(data.y).tolist():
-        raise DataError(f"{center}: its classes are {model.classes.tolist()[:8]}, not the data's")
-    if model.reading.get("zero_based", reading.zero_based) != reading.zero_based:
-        raise DataError(f"{center}: its indices start at another number: --zero-based differs")
+    if not hasattr(estimator, "kernel"):
+        problems = n_problems(len(np.unique(data.y)), estimator.multi_class == "ovo")
+        check_width(file, data.X.shape[1], problems, note)
 
 
 def _fit(estimator: Any, data: Data, keeper: Any, line: Any) -> None:
@@ -106,6 +95,7 @@ def _told(message: Warning | str, *_: Any) -> None:
 
 
 def _fit_named(estimator: Any, data: Data) -> None:
+    estimator._names = data.names
     estimator.fit(data.X, data.y)
     if data.names is not None:
         import numpy as np
@@ -139,6 +129,8 @@ def _facts(file: str, model: Path, estimator: Any, data: Data) -> dict[str, Any]
         "stop": reasons,
         "solver": [list(choice) for choice in choices],
     }
+    if hasattr(estimator, "calibration_"):
+        facts["probabilities"] = estimator.calibration_.kind
     if hasattr(estimator, "kernel_"):
         facts |= {
             "kernel": repr(estimator.kernel_),
@@ -178,4 +170,8 @@ def report(facts: dict[str, Any], as_json: bool) -> None:
     say(f"{work} of {name} ({why}), {facts['seconds']['all']:.2f} s{once}")
     if "kernel" in facts:
         say(f"{facts['support_vectors']:,} support vectors, {facts['kernel']}")
+    if facts["center"]:
+        say(in_words(facts["center"]))
+    if "probabilities" in facts:
+        say(f"probabilities of scores by cross-fitting ({facts['probabilities']})")
     say(f"model in {facts['model']}")

@@ -46,8 +46,15 @@ def _facts(model: Any, top: int) -> dict[str, Any]:
         "bound": [proof.dual for proof in proofs],
         "stop": model.fit.get("stop_reason", []),
         "solver": model.fit.get("solver", []),
+        "threshold": model.decision.threshold,
+        "calibration": _calibration(model),
         **_own(model, top),
     }
+
+
+def _calibration(model: Any) -> dict[str, Any] | None:
+    found = model.decision.calibration
+    return None if found is None else found._asdict()
 
 
 def _own(model: Any, top: int) -> dict[str, Any]:
@@ -75,7 +82,18 @@ def _of_weights(model: Any, top: int) -> dict[str, Any]:
         "nonzero": int(np.count_nonzero(model.coef)),
         "stream": None if model.stream is None else model.stream["tally"].tolist(),
         "weights": [_largest(model, k, top) for k in range(len(model.coef))],
+        "problems": _problems(model),
     }
+
+
+def _problems(model: Any) -> list[str]:
+    """Which class, or which of a pair, a score above 0 speaks for."""
+    from pegasos.model.pairs import couples
+
+    names = [str(name) for name in model.classes.tolist()]
+    if model.pairs:
+        return [f"{names[i]} against {names[j]}" for i, j in couples(len(names))]
+    return names[1:] if len(names) == 2 else names
 
 
 def _of_kernel(model: Any) -> dict[str, Any]:
@@ -119,6 +137,7 @@ def _report(path: str, facts: dict[str, Any], settings: str) -> Iterator[str]:
     more = f", … ({len(facts['classes'])})" if len(facts["classes"]) > 8 else ""
     yield f"{path}: {facts['kind']}, {facts['features']:,} features, classes {classes}{more}"
     yield f"parameters  {settings}"
+    yield from _report_decision(facts)
     if "kernel" in facts:
         yield from _report_kernel(facts)
         return
@@ -128,14 +147,26 @@ def _report(path: str, facts: dict[str, Any], settings: str) -> Iterator[str]:
         rows, errors = facts["stream"]
         share = f"{100 * errors / max(1, rows):.2f} % of them mistaken before they were learnt"
         yield f"learnt from a stream of {rows:,} rows, {share}; no certificate, for it is gone"
+    one = len(facts["objective"]) == 1 < len(facts["weights"])
+    if one:
+        yield f"all classes in one problem: {_proof(facts['objective'][0], facts['bound'][0])}"
     for k, weights in enumerate(facts["weights"][:20]):
-        positive = facts["classes"][1] if len(facts["classes"]) == 2 else facts["classes"][k]
+        which, intercept = facts["problems"][k], facts["intercept"][k]
         listed = ", ".join(f"{name}: {weight:.4g}" for name, weight in weights)
-        yield f"for class {positive}: intercept {facts['intercept'][k]:.4g}; largest {listed}"
-        if k < len(facts["objective"]):
+        yield f"for class {which}: intercept {intercept:.4g}; largest {listed}"
+        if k < len(facts["objective"]) and not one:
             yield f"  {_proof(facts['objective'][k], facts['bound'][k])}"
     if len(facts["weights"]) > 20:
-        yield f"… and {len(facts['weights']) - 20} more classes (--json has all)"
+        yield f"… and {len(facts['weights']) - 20} more (--json has all)"
+
+
+def _report_decision(facts: dict[str, Any]) -> Iterator[str]:
+    if facts["threshold"]:
+        yield f"predicts {facts['classes'][1]} where the score is above {facts['threshold']:.6g}"
+    if facts["calibration"] is not None:
+        kind, x = facts["calibration"]["kind"], facts["calibration"]["x"]
+        pieces = f"{len(x)} points between {x[0]:.4g} and {x[-1]:.4g}"
+        yield f"probabilities of scores by cross-fitting: {kind}, {pieces}"
 
 
 def _report_kernel(facts: dict[str, Any]) -> Iterator[str]:

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 import pegasos
-from pegasos.cli import compare, convert, demo, evaluate, inspect, predict, train, warmup
+from pegasos.cli import compare, convert, demo, evaluate, inspect, predict, threshold, train, warmup
 from pegasos.cli.console import show_warnings
 from pegasos.cli.stop import Terminated, hear_signals
 
@@ -103,7 +103,7 @@ def root(
 
 
 for command in (
-    *(train.train, predict.predict, evaluate.evaluate, inspect.inspect),
+    *(train.train, predict.predict, evaluate.evaluate, threshold.threshold, inspect.inspect),
     *(compare.compare, convert.convert, warmup.warmup, demo.demo),
 ):
     app.command()(command)

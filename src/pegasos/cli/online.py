@@ -19,6 +19,8 @@ import typer
 
 from pegasos import __version__
 from pegasos.cli.batches import Batch, Place, batches, beyond
+from pegasos.cli.center import facts_of, in_words, width_with
+from pegasos.cli.checkpoints import sums_of
 from pegasos.cli.console import listed, note, say
 from pegasos.cli.data import MAX_CLASSES, Reading, check_classes, check_width
 from pegasos.cli.stop import Terminated, locked
@@ -126,11 +128,13 @@ class Learner:
     def _settings(self) -> dict[str, Any]:
         """What shapes the run besides the rows."""
         parameters = self.learnt.estimator.get_params(deep=False)
+        center = parameters.pop("center")
         shown = {name: repr(value) for name, value in parameters.items() if name != "n_threads"}
         reading = self.plan.reading._replace(threads=None, cache=False)
         return {
             "versions": __version__,
             "settings": shown,
+            "centres": center and sums_of({"coef": center.coef_, "intercept": center.intercept_}),
             "classes": self.plan.classes,
             "numbers of features": self.plan.features,
             "ways of reading": list(reading),
@@ -173,6 +177,7 @@ class Learner:
             self.classes = self._first_classes(batch.y)
         self._check_labels(batch.y)
         place, estimator = self.place.after(batch), copy.copy(self.learnt.estimator)
+        estimator._names = batch.names
         estimator.partial_fit(self._fitting(batch.X, estimator), batch.y, classes=self.classes)
         self.learnt = Learnt(estimator, place, batch.names)
 
@@ -203,6 +208,8 @@ class Learner:
         assert self.classes is not None
         begun, found = hasattr(estimator, "_stream"), X.shape[1]
         width = estimator.n_features_in_ if begun else self.plan.features or 1
+        if not begun:
+            found = width_with(estimator, self.plan.file, self.plan.reading, found)
         self._check_features(found)
         if is_table(self.plan.file):
             return X
@@ -307,6 +314,7 @@ def _facts(learner: Learner, seconds: float) -> dict[str, Any]:
         "error": met.error_rate,
         "loss": met.loss,
         "certificate": None,
+        "center": facts_of(estimator),
         "seconds": seconds,
     }
 
@@ -322,5 +330,7 @@ def _report(facts: dict[str, Any]) -> None:
         f"before they were learnt, {100 * facts['error']:.2f} % of the rows were mistaken "
         f"({facts['errors']:,}); mean loss {facts['loss']:.4f}"
     )
+    if facts["center"]:
+        say(in_words(facts["center"]))
     say("no certificate: a stream is seen once (train without --online proves its answer)")
     say(f"model in {facts['model']}")

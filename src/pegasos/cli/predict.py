@@ -17,12 +17,14 @@ def predict(
         str, typer.Option("-o", "--output", help="Where the labels go; - is standard output.")
     ] = "-",
     scores: Annotated[
-        bool, typer.Option("--scores", help="Add the score of each problem to the label.")
+        bool, typer.Option("--scores", help="Add the scores of the row to the label.")
     ] = False,
     probabilities: Annotated[
         bool,
         typer.Option(
-            "--probabilities", help="Add the probability of each class (logistic models)."
+            "--probabilities",
+            help="Add the probability of each class (of models trained with --probability or "
+            "--loss logistic).",
         ),
     ] = False,
     unlabelled: Annotated[
@@ -43,14 +45,13 @@ def predict(
     from pegasos.cli import apply
     from pegasos.data.atomic import check_writable, writing
     from pegasos.model import file as model_file
-    from pegasos.model import linear
 
     if output != "-":
         refuse_same(output, model, file)
         check_writable(output)
     loaded = model_file.load(model)
-    if probabilities and loaded.kind != "LogisticRegression":
-        how = "train --loss logistic, without --online"
+    if probabilities and not apply.has_probabilities(loaded):
+        how = "train with --probability or --loss logistic, without --online"
         raise ValueError(f"{model}: a {loaded.kind} has no probabilities; {how}")
     reading = Reading(label, header, False, float64, sum_duplicates, threads=threads)
     reading = apply.reading_for(loaded, reading, zero_based)
@@ -62,7 +63,7 @@ def predict(
             if scores:
                 columns += _texts(block.scores)
             if probabilities:
-                columns += _texts(linear.probabilities(block.scores))
+                columns += _texts(apply.probabilities_of(loaded, block.scores))
             lines = columns[0] if len(columns) == 1 else map(b" ".join, zip(*columns, strict=True))
             out.write(b"\n".join(lines) + b"\n")
 

@@ -13,9 +13,9 @@ from pegasos.cli import options as opt
 from pegasos.cli.data import Reading, check_outputs, kept_of
 
 _STOP, _STREAM, _KERNEL = "Stopping", "Streams", "Kernels"
-ONLY_KERNELS = ("gamma", "degree", "coef0", "cache_size", "multi_class")
+ONLY_KERNELS = ("gamma", "degree", "coef0", "cache_size")
 NEVER_KERNELS = ("center", "checkpoint", "checkpoint_every")
-NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "center", "seed", "kernel")
+NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "seed", "kernel", "probability")
 ONLY_ONLINE = ("classes", "features", "checkpoint_rows")
 SEEN_ONCE = "not with --online: a stream is seen once, in its order, and weighs losses by --lam"
 
@@ -44,8 +44,9 @@ class SolverName(StrEnum):
 
 
 class MultiClass(StrEnum):
-    ovo = "ovo"
     ovr = "ovr"
+    ovo = "ovo"
+    crammer_singer = "crammer_singer"
 
 
 class KernelName(StrEnum):
@@ -85,9 +86,24 @@ def train(
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Weight classes by 1 / their frequency.")
     ] = False,
+    multi_class: Annotated[
+        MultiClass | None,
+        typer.Option(
+            help="Of more than two classes: each against the rest (ovr, the default), each pair "
+            "(ovo, the default with --kernel), or all in one problem (crammer_singer).",
+            show_default=False,
+        ),
+    ] = None,
+    probability: Annotated[
+        bool,
+        typer.Option("--probability", help="Add probabilities, by five further fits of parts."),
+    ] = False,
     center: Annotated[
         Path | None,
-        typer.Option(help="A model file w0: the penalty is 1/2 |w - w0|^2 (transfer)."),
+        typer.Option(
+            help="A model file w0: the penalty is 1/2 |w - w0|^2 (transfer); features are matched "
+            "by name, classes by label."
+        ),
     ] = None,
     tol: Annotated[
         float,
@@ -171,13 +187,6 @@ def train(
     cache_size: Annotated[
         float, typer.Option(help="Megabytes for kernel values.", rich_help_panel=_KERNEL)
     ] = 1000.0,
-    multi_class: Annotated[
-        MultiClass,
-        typer.Option(
-            help="Of more than two classes: each pair (ovo), or each against the rest (ovr).",
-            rich_help_panel=_KERNEL,
-        ),
-    ] = MultiClass.ovo,
     label: opt.Label = None,
     header: opt.Header = True,
     zero_based: opt.ZeroBased = None,
@@ -191,8 +200,8 @@ def train(
     """Train a classifier on FILE and write it to MODEL: linear, or with --kernel.
 
     Minimises 1/2 |w|^2 + C * sum_i l(y_i (w.x_i + b)) and stops when the relative duality gap,
-    (objective - proven lower bound) / objective, is at most --tol. More than two classes: one
-    problem for each class against the rest (with --kernel, for each pair).
+    (objective - proven lower bound) / objective, is at most --tol. More than two classes are
+    several such problems (--multi-class).
     """
     check_outputs([model, checkpoint], [file, center])
     if online:
@@ -208,6 +217,7 @@ def train(
     )
     settings: dict[str, Any] = {"lam": lam, "intercept": intercept.value, "n_threads": threads}
     settings["class_weight"] = "balanced" if balanced else None
+    settings |= {} if multi_class is None else {"multi_class": multi_class.value}
     if online:
         from pegasos.cli.online import Plan, train_online
         from pegasos.estimators.online import STREAM_LAM
@@ -215,23 +225,24 @@ def train(
         settings["lam"] = STREAM_LAM if lam is None else lam
         settings["loss"] = _loss_object(loss or Loss.hinge, tau)
         keeping = (checkpoint, checkpoint_every, checkpoint_rows)
+        settings["center"] = _source(center)
         plan = Plan(file, model, reading, kept_of(reading, file), classes, features, *keeping)
         train_online(plan, _online_estimator(settings), json_)
         return
     settings |= {"C": C, "tol": tol, "max_time": max_time, "max_iter": max_iter}
-    settings |= {"solver": solver.value, "random_state": seed}
+    settings |= {"solver": solver.value, "random_state": seed, "probability": probability}
     if kernel is not None:
         settings |= {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache_size}
-        settings |= {"multi_class": multi_class.value}
         if not _given(context, "max_iter"):
             settings["max_iter"] = -1
         estimator = _kernel_machine(kernel, loss or Loss.hinge, tau, settings)
     else:
-        estimator = _estimator(loss or Loss.squared_hinge, tau, center, settings)
+        settings["center"] = _source(center)
+        estimator = _estimator(loss or Loss.squared_hinge, tau, settings)
     from pegasos.cli.fitting import Outputs, report, trained
 
     outputs = Outputs(model, checkpoint, checkpoint_every)
-    report(trained(file, reading, estimator, center, outputs), json_)
+    report(trained(file, reading, estimator, outputs), json_)
 
 
 def _given(context: typer.Context, name: str) -> bool:
@@ -261,13 +272,20 @@ def _kernel_machine(kernel: KernelName, loss: Loss, tau: float, settings: dict[s
     return model
 
 
-def _estimator(loss: Loss, tau: float, center: Path | None, settings: dict[str, Any]) -> Any:
-    """The estimator of the command; its parameters are checked before any data is read."""
-    from pegasos import LinearSVC, LogisticRegression, load_model
+def _source(center: Path | None) -> Any:
+    """The model of --center, read before any data is."""
+    from pegasos.estimators.transfer import source_of
 
-    if center is not None:
-        settings["center"] = load_model(center)
+    return None if center is None else source_of(center)
+
+
+def _estimator(loss: Loss, tau: float, settings: dict[str, Any]) -> Any:
+    """The estimator of the command; its parameters are checked before any data is read."""
+    from pegasos import LinearSVC, LogisticRegression
+
     if loss is Loss.logistic:
+        if settings.pop("probability"):
+            raise ValueError("--probability: a logistic model has probabilities without it")
         model: Any = LogisticRegression(**settings)
     else:
         model = LinearSVC(loss=_loss_object(loss, tau), **settings)

@@ -18,12 +18,14 @@ from pegasos.solvers.driver import Driver, Progress, Run
 class Signals:
     """The first signal asks the fit to stop at the next safe point, the second ends it.
 
-    While it is `waiting` for data the first one does, since nothing is unsafe then.
+    While it is `waiting` for data the first one does, since nothing is unsafe then; and where
+    nobody `looks` on any more it is Ctrl-C at once.
     """
 
     def __init__(self) -> None:
         self.received: int | None = None
         self.waiting = False
+        self.looks = True
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
@@ -39,6 +41,8 @@ class Signals:
         again, self.received = self.received is not None, self.received or number
         if again or self.waiting:
             raise Terminated(number)
+        if not self.looks:
+            raise KeyboardInterrupt
 
 
 class Watcher:
@@ -66,6 +70,9 @@ class Watcher:
 
     def end(self, run: Run) -> None:
         self.checkpoints.end(run)
+
+    def leave(self) -> None:
+        self.signals.looks = False
 
 
 class ProgressLine:

@@ -15,17 +15,15 @@ import numpy as np
 from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, lines
+from pegasos.core.many import row_axpys, row_dots, row_products
 from pegasos.core.rows import (
     n_columns,
     n_entries,
     n_rows,
     row_axpy,
-    row_axpys,
     row_dot,
-    row_dots,
     row_outer,
     row_prefetch,
-    row_products,
     row_sqnorm,
     row_squares,
 )
@@ -174,6 +172,17 @@ def lane_combine(rows: Any, A: np.ndarray) -> np.ndarray:
     for other in others:
         first += other
     return first
+
+
+def all_combine(rows: Any, A: np.ndarray) -> np.ndarray:
+    """X' A for the columns of A, which are as many weight vectors."""
+    out = np.empty((n_columns(rows) + 1, A.shape[1]))
+    for k in range(0, A.shape[1], LANES):
+        part = lines(n_rows(rows), np.float64)
+        taken = A[:, k : k + LANES]
+        part[:, : taken.shape[1]] = taken
+        out[:, k : k + LANES] = lane_combine(rows, part)[:, : taken.shape[1]]
+    return out
 
 
 @generic

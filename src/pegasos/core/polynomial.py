@@ -13,6 +13,7 @@ import numpy as np
 
 from pegasos.core.cross import gathered
 from pegasos.core.dispatch import generic, helper
+from pegasos.core.many import row_axpys, row_dots, row_products, row_spread
 from pegasos.core.monomials import (
     Folded,
     Monomials,
@@ -31,12 +32,9 @@ from pegasos.core.rows import (
     n_rows,
     row_announce,
     row_axpy,
-    row_axpys,
     row_dot,
-    row_dots,
     row_outer,
     row_prefetch,
-    row_products,
     row_sqnorm,
     row_squares,
 )
@@ -264,6 +262,11 @@ def _(rows, i, W, out):
 @row_axpys.register(PolynomialRows)
 def _(rows, i, a, W):
     row_axpys(canonical_row(rows.monomials.fold, rows, i), 0, a, W)
+
+
+@row_spread.register(PolynomialRows)
+def _(rows, i, a, W):
+    row_spread(canonical_row(rows.monomials.fold, rows, i), 0, a, W)
 
 
 # ||x_i||^2

@@ -1,11 +1,11 @@
-"""Rows of a data matrix: the only code that knows dense from sparse.
+"""Rows of a data matrix: the code that knows dense from sparse.
 
 A matrix of n rows and d columns is seen as one of d + 1 columns, the last of which holds `bias`
 in every row (0 for no intercept). It is never stored. A weight vector w has d + 1 entries.
 
-The verbs `row_*` are for hot loops; `products`, `combine` and `gram` are the whole-matrix
-operations of `core.matrix`. To add a storage, write its NamedTuple (with a field `bias`) and
-these verbs.
+The verbs `row_*` are for hot loops, those of `core.many` for many weight vectors at a time;
+`products`, `combine` and `gram` are the whole-matrix operations of `core.matrix`. To add a storage,
+write its NamedTuple (with a field `bias`) and these verbs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import generic
-from pegasos.core.lanes import LANES, axpys, dots
 from pegasos.core.prefetch import prefetch
 
 _LINE = 64  # bytes of a cache line
@@ -80,11 +79,6 @@ def row_dot(rows: Any, i: int, w: np.ndarray) -> float:
 
 
 @generic
-def row_products(rows: Any, i: int, W: np.ndarray, out: np.ndarray) -> None:
-    """out = x_i . W for all columns of W; for storages of few entries a row"""
-
-
-@generic
 def row_axpy(rows: Any, i: int, a: float, w: np.ndarray) -> None:
     """w += a x_i"""
 
@@ -92,16 +86,6 @@ def row_axpy(rows: Any, i: int, a: float, w: np.ndarray) -> None:
 @generic
 def row_squares(rows: Any, i: int, a: float, out: np.ndarray) -> None:
     """out += a (squares of x_i)"""
-
-
-@generic
-def row_dots(rows: Any, i: int, W: np.ndarray, out: np.ndarray) -> None:
-    """out = x_i . W for the LANES columns of W (see `core.lanes`)"""
-
-
-@generic
-def row_axpys(rows: Any, i: int, a: np.ndarray, W: np.ndarray) -> None:
-    """W += x_i a', for the LANES numbers of a"""
 
 
 @generic
@@ -198,16 +182,6 @@ def _(rows, i, w):
     return (a + b) + (c + d)
 
 
-@row_products.register(CsrRows)
-def _(rows, i, W, out):
-    for p in range(out.shape[0]):
-        out[p] = rows.bias * W[rows.width, p]
-    for k in range(rows.starts[i], rows.starts[i + 1]):
-        x, line = rows.values[k], W[rows.columns[k]]
-        for p in range(out.shape[0]):
-            out[p] += x * line[p]
-
-
 @row_axpy.register(DenseRows)
 def _(rows, i, a, w):
     x = rows.values[i]
@@ -237,38 +211,6 @@ def _(rows, i, a, out):
     for k in range(rows.starts[i], rows.starts[i + 1]):
         out[rows.columns[k]] += a * rows.values[k] * rows.values[k]
     out[rows.width] += a * rows.bias * rows.bias
-
-
-@row_dots.register(DenseRows)
-def _(rows, i, W, out):
-    x = rows.values[i]
-    for p in range(LANES):
-        out[p] = rows.bias * W[x.shape[0], p]
-    dots(x, None, W, out)
-
-
-@row_dots.register(CsrRows)
-def _(rows, i, W, out):
-    first, end = rows.starts[i], rows.starts[i + 1]
-    for p in range(LANES):
-        out[p] = rows.bias * W[rows.width, p]
-    dots(rows.values[first:end], rows.columns[first:end], W, out)
-
-
-@row_axpys.register(DenseRows)
-def _(rows, i, a, W):
-    x = rows.values[i]
-    axpys(x, None, a, W)
-    for p in range(LANES):
-        W[x.shape[0], p] += rows.bias * a[p]
-
-
-@row_axpys.register(CsrRows)
-def _(rows, i, a, W):
-    first, end = rows.starts[i], rows.starts[i + 1]
-    axpys(rows.values[first:end], rows.columns[first:end], a, W)
-    for p in range(LANES):
-        W[rows.width, p] += rows.bias * a[p]
 
 
 @row_outer.register(DenseRows)

@@ -1,11 +1,13 @@
 """What every linear classifier shares: the way from (X, y) to certified weights and back.
 
-`fit` validates at the data door and solves one-vs-all; `decision_function` is one product.
+`fit` validates at the data door and solves the problems of a task: one-vs-all, or one of `MODES`;
+`decision_function` is one product.
 A subclass adds its parameters and names its loss.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -19,10 +21,14 @@ from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.classifier import Classifier, Data, asked
-from pegasos.estimators.one_vs_all import Task, Watch, signs, solve
-from pegasos.estimators.transfer import centers_of
+from pegasos.estimators.classifier import OF_DECISIONS, Data, asked
+from pegasos.estimators.multiclass import MulticlassTask
+from pegasos.estimators.one_vs_all import Task, solve
+from pegasos.estimators.one_vs_one import PairTask
+from pegasos.estimators.probability import ProbabilisticClassifier
+from pegasos.estimators.transfer import Transferred, Wanted, centers_of, transferred
 from pegasos.model.linear import chosen, scores_of, weight_vectors
+from pegasos.model.pairs import class_scores, couples
 from pegasos.objective.losses import Pinball, is_piecewise_linear
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
@@ -30,17 +36,26 @@ from pegasos.solvers.stops import Validation
 
 OF_A_FIT = (  # what `fit` leaves besides the weights
     *("certificate_", "history_", "stop_reason_", "solver_"),
-    *("n_iter_", "support_", "dual_coef_", "_dual_share"),
+    *("n_iter_", "support_", "dual_coef_", "_dual_share", "_pairs"),
+    *("_C", *OF_DECISIONS),
 )
+MODES: dict[str, type[Task]] = {
+    "ovr": Task,
+    "ovo": PairTask,
+    "crammer_singer": MulticlassTask,
+}
 
 
-class LinearClassifier(Classifier):
+class LinearClassifier(ProbabilisticClassifier):
     """Base of the linear classifiers. Subclasses define `__init__` and `_loss()`."""
 
-    _watch: Watch | None = None  # who looks on while it fits: set by the command line
+    _pairs = False  # whether the weights are of pairs of classes
+    _modes: tuple[str, ...] = ("ovr", "ovo")  # of `multi_class`
+    _names: list[str] | None = None  # of features, where rows come without: set by the command line
 
-    # what `_read` leaves
-    _of_reading: tuple[str, ...] = ("classes_", "n_features_in_", "feature_names_in_")
+    # what `_read` and `_task` leave
+    _of_reading: tuple[str, ...] = ("classes_", "n_features_in_", "feature_names_in_", "center_")
+    center_: Transferred | None = None
 
     def _loss(self) -> Any:
         raise NotImplementedError
@@ -62,45 +77,59 @@ class LinearClassifier(Classifier):
         -------
         self
         """
-        loss, stop = self._loss(), self._stop()
+        loss, stop, began = self._loss(), self._stop(), time.perf_counter()
+        self._check_probability()
         with self._at_work():
             data = self._read(X, y, sample_weight)
-            starts = self._warm_starts(len(self._targets()), len(data.label))
-            task = self._task(data, loss, stop, starts)
+            task = self._task(data, loss, stop)
+            task = task._replace(starts=self._warm_starts(task.shapes))
             tasks = FitTasks(
                 self,
                 len(task.targets),
                 {"X": data.X, "y": self.classes_[data.label]},
-                lambda weights: self._weights(weights, task),
+                lambda points: self._weights(task.vectors(points), task),
             )
             runs = solve(task, tasks)
             self._record(task, runs, data.kept)
             tasks.end()
         self._close(runs)
+        with self._at_work():
+            self._calibrate(task, data, began + stop.max_seconds)
         return self
 
-    def _targets(self) -> list[int]:
-        """The classes with a problem of their own."""
-        return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
-
-    def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Task:
+    def _task(self, data: Data, loss: Any, stop: Stop) -> Task:
         bias, free = self._bias()
-        targets, rows = self._targets(), self._to_train(data.X, bias)
-        return Task(
+        n_classes = len(self.classes_)
+        pair = self.multi_class == "ovo" and n_classes == 2  # of which the second is positive
+        kind = Task if pair else MODES[self.multi_class]
+        targets, rows = kind.targets_of(n_classes), self._to_train(data.X, bias)
+        self.center_ = transferred(self.center, self._wanted(self.classes_, n_columns(rows)))
+        shape = kind.n_vectors(n_classes), n_columns(rows)
+        return kind(
             rows=rows,
             label=data.label,
             c=data.c,
             targets=targets,
-            names=[f"class {self.classes_[k]}" for k in targets],
-            centers=centers_of(self.center, len(targets), n_columns(rows), bias),
-            starts=starts,
+            names=[kind.name_of(target, self.classes_) for target in targets],
+            centers=kind.of_problems(centers_of(self.center_, shape, bias)),
+            starts=None,
             loss=loss,
             free=free,
-            solver=self._solver(),
+            solver=kind.solver_of(self._solver()),
             stop=replace(stop, rules=tuple(self._on_rows(rule, bias) for rule in stop.rules)),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             watch=self._watch,
         )
+
+    def _wanted(self, classes: np.ndarray, n_columns: int) -> Wanted:
+        """What a centre is to be matched with."""
+        problems: list[tuple[int, int | None]] = [(k, None) for k in range(len(classes))]
+        if len(classes) == 2:
+            problems = [(1, 0)]
+        elif self.multi_class == "ovo":
+            problems = list(couples(len(classes)))
+        names = getattr(self, "feature_names_in_", self._names)
+        return Wanted(n_columns, names, classes, problems, getattr(self, "map_", None))
 
     def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
         """Rows as the weights see them."""
@@ -111,10 +140,14 @@ class LinearClassifier(Classifier):
         return self._rows(X, bias)
 
     def _weights(self, weights: np.ndarray, task: Task) -> dict[str, Any]:
-        return {"coef_": weights[:, :-1].copy(), "intercept_": task.rows.bias * weights[:, -1]}
+        intercept = task.rows.bias * weights[:, -1]
+        return {"coef_": weights[:, :-1].copy(), "intercept_": intercept, "_pairs": task.pairs}
 
     def decision_function(self, X):
         """Signed distances w.x + b (times ||w||).
+
+        Of one-vs-one problems: the pairs that a class wins, and less than a third more or less by
+        the sum t of its margins, t / (3 (|t| + 1)).
 
         Returns
         -------
@@ -126,32 +159,48 @@ class LinearClassifier(Classifier):
             scores = scores_of(weights, self._rows(X, 1.0, sort=False))
         if not np.isfinite(scores).all():  # the way of every NaN and infinity in X
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-        return scores[:, 0] if len(weights) == 1 else scores
+        if len(weights) == 1:
+            return scores[:, 0]
+        return class_scores(scores, len(self.classes_), self._pairs)
 
-    def predict(self, X):
-        """The most likely class of each row."""
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         scores = self.decision_function(X)
-        return self.classes_[chosen(scores.reshape(len(scores), -1))]
+        scores = scores.reshape(len(scores), -1)
+        return scores, chosen(scores)
+
+    def _left_out(self, task: Any, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
+        """All folds together, where problems can share their reading of the rows."""
+        from pegasos.estimators.folds import left_out_scores  # which needs this module
+
+        task = task._replace(watch=None, starts=None)
+        return left_out_scores(self, task, data, folds, deadline)
+
+    def __sklearn_clone__(self):
+        """A copy (for a grid search, say) in which a fitted centre stays fitted."""
+        copy = super().__sklearn_clone__()
+        if self.center is not None:
+            copy.center = self.center
+        return copy
 
     # Parameters to numbers
 
     def _check_parameters(self) -> None:
         """What `fit` would say of the parameters, without data."""
         loss = self._loss()
-        self._stop(), self._bias()
+        self._stop(), self._bias(), self._check_probability()
         if getattr(self, "solver", None) == "interior" and not isinstance(loss, Pinball):
             raise ValueError("solver='interior' is for hinge and pinball loss; 'newton' for others")
         if getattr(self, "solver", None) == "newton_cg" and is_piecewise_linear(loss):
             raise ValueError(
                 "solver='newton_cg' is for squared hinge and logistic; 'newton' for others"
             )
-        self._solver()
+        MODES[self.multi_class].solver_of(self._solver())
         par.positive("C", self.C)
         if self.lam is not None:
             par.positive("lam", self.lam)
 
     def _stop(self) -> Stop:
-        par.one_of("multi_class", self.multi_class, ("ovr",))
+        par.one_of("multi_class", self.multi_class, self._modes)
         limit = np.inf if self.max_time is None else par.positive("max_time", self.max_time)
         return Stop(
             tol=par.positive("tol", self.tol, zero=True),
@@ -182,20 +231,16 @@ class LinearClassifier(Classifier):
         scale = par.positive("intercept_scaling", self.intercept_scaling)
         return {"none": 0.0, "penalised": scale, "free": 1.0}[reading], reading == "free"
 
-    def _warm_starts(self, n_problems: int, n: int) -> np.ndarray | None:
-        """alpha / c of the last fit, if warm_start is on and the rows are as many."""
+    def _warm_starts(self, shapes: list[tuple[int, ...]]) -> Any:
+        """alpha / c of the last fit, if warm_start is on and the problems are as large."""
         last = getattr(self, "_dual_share", None) if self.warm_start else None
-        return last if last is not None and last.shape == (n_problems, n) else None
+        return last if last is not None and [np.shape(a) for a in last] == shapes else None
 
     # Results to attributes
 
     def _record(self, task: Task, runs: list[Run], kept: np.ndarray) -> None:
-        self.__dict__.update(self._weights(np.array([run.best.w for run in runs]), task))
-        alpha = np.array([run.best.alpha for run in runs])
-        self._dual_share = alpha / task.c
-        used = np.flatnonzero(np.any(alpha != 0.0, axis=0))
-        self.support_ = kept[used]
-        self.dual_coef_ = np.array([a[used] * signs(task, k)[used] for k, a in enumerate(alpha)])
+        self.__dict__.update(self._weights(task.vectors([run.best.w for run in runs]), task))
+        self.__dict__.update(task.duals(runs, kept))
         self.n_iter_ = max(run.state.epoch for run in runs)
         name = task.solver if isinstance(task.solver, str) else type(task.solver).__name__
         asked = Choice(name, "asked for")
@@ -206,4 +251,4 @@ class LinearClassifier(Classifier):
             "solver_": [getattr(run.state, "choice", None) or asked for run in runs],
         }
         for name, values in records.items():
-            setattr(self, name, values[0] if len(self.classes_) == 2 else values)
+            setattr(self, name, values[0] if len(task.targets) == 1 else values)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.multiclass import _ovr_decision_function
 
 from pegasos.core.threads import run_blocks
 from pegasos.estimators.classifier import Data
 from pegasos.estimators.kernel import SVC
 from pegasos.estimators.kernel_machine import without_gap
-from pegasos.estimators.pairs import KernelTask, Part
+from pegasos.estimators.pairs import KernelTask
+from pegasos.estimators.parts import Part
 from pegasos.model.kernel import scores_of
+from pegasos.model.pairs import class_scores, couples, n_problems
 from pegasos.solvers.cells import Cells
 from pegasos.solvers.driver import Driver, Stop
 
@@ -79,7 +79,7 @@ class CellTask(NamedTuple):
         """The points (beta, b) to begin with."""
         return [np.zeros(part.rows.size + 1) for part in self.parts]
 
-    def sweep(self, deadline: float) -> tuple[dict, bool]:
+    def sweep(self, Cs: list[float], deadline: float) -> tuple[dict, bool]:
         """No rows in common that one sweep could serve."""
         return {}, False
 
@@ -115,9 +115,9 @@ def problem_scores(
     stays 1 below those that are.
     """
     here = np.isin(np.arange(n_classes), present).astype(np.float64)
-    couples = list(combinations(range(n_classes), 2))
+    order = couples(n_classes)
     if pairs:
-        fixed = np.array([here[i] - here[j] for i, j in couples])
+        fixed = np.array([here[i] - here[j] for i, j in order])
     else:
         fixed = 2.0 * here[1:] - 1.0 if n_classes == 2 else 2.0 * here - 1.0
     out = np.tile(fixed, (X.shape[0], 1))
@@ -127,7 +127,7 @@ def problem_scores(
     if n_classes == 2:
         return scores
     if pairs:  # of two classes SVC counts the second as positive, of a pair the first
-        columns = [couples.index(pair) for pair in combinations(present.tolist(), 2)]
+        columns = [order.index((present[i], present[j])) for i, j in couples(present.size)]
         out[:, columns] = -scores if present.size == 2 else scores
     else:
         scores = np.hstack([-scores, scores]) if present.size == 2 else scores
@@ -147,7 +147,7 @@ def scores_by_cell(
     K, pairs = classes
     order = np.argsort(cell, kind="stable")
     groups = np.split(order, np.cumsum(np.bincount(cell, minlength=len(machines)))[:-1])
-    out = np.empty((X.shape[0], K * (K - 1) // 2 if pairs or K == 2 else K))
+    out = np.empty((X.shape[0], n_problems(K, pairs)))
 
     def part(j: int, _: int) -> None:
         rows = groups[j]
@@ -162,7 +162,7 @@ def decisions(scores: np.ndarray, n_classes: int, pairs: bool) -> np.ndarray:
     """What a decision function gives: one column for two classes, else one for each."""
     if n_classes == 2:
         return scores[:, 0]
-    return _ovr_decision_function(scores < 0, -scores, n_classes) if pairs else scores
+    return class_scores(scores, n_classes, pairs)
 
 
 def numbers(decided: np.ndarray) -> np.ndarray:

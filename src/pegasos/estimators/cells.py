@@ -71,6 +71,8 @@ class CellSVC(KernelMachine):
         takes those that are best on some of its rows, and then learns from all of them.
     validation_fraction : float, default=0.2
         The share of a cell's rows that `select` judges by.
+    probability : bool or "isotonic", default=False
+        True adds `predict_proba`, as in `LinearSVC`, by five further fits of all cells.
     tol : float, default=1e-3
         Stop in a cell when its relative gap is proven to be at most this.
     cache_size : float, default=1000
@@ -135,6 +137,7 @@ class CellSVC(KernelMachine):
         n_cells=None,
         select=None,
         validation_fraction=0.2,
+        probability=False,
         tol=1e-3,
         cache_size=1000,
         class_weight=None,
@@ -157,6 +160,7 @@ class CellSVC(KernelMachine):
         self.n_cells = n_cells
         self.select = select
         self.validation_fraction = validation_fraction
+        self.probability = probability
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight
@@ -199,6 +203,7 @@ class CellSVC(KernelMachine):
 
     def _check_parameters(self) -> None:
         self._machine(self.C)._check_parameters()
+        self._check_probability()
         par.count("cell_size", self.cell_size)
         par.positive("overlap", self.overlap, zero=True)
         if self.n_cells is not None:
@@ -333,7 +338,6 @@ class CellSVC(KernelMachine):
         """
         return decisions(self._scores(X), len(self.classes_), self._pairs)
 
-    def predict(self, X):
-        """The class of each row: the one with the highest score."""
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         scores = self.decision_function(X)
-        return self.classes_[numbers(scores)]
+        return scores.reshape(len(scores), -1), numbers(scores)

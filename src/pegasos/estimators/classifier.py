@@ -29,6 +29,7 @@ ACTIONS = {
     "max_time": "raise max_time (now {max_time})",
     "stalled": "scale the features (StandardScaler) or lower C, float64 can do no more here",
 }
+OF_DECISIONS = ("calibration_", "threshold_")
 
 
 class Data(NamedTuple):
@@ -90,6 +91,8 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if kept.size < c.size:
             X, label, c = X[kept], label[kept], c[kept]
             self._refuse_missing_classes(label)
+        for name in OF_DECISIONS:
+            self.__dict__.pop(name, None)
         return Data(X, label, c, kept)
 
     def _encode(self, y) -> np.ndarray:
@@ -113,6 +116,7 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             C = par.positive("C", self.C)
         else:
             C = C_from_lam(par.positive("lam", self.lam), total)
+        self._C = C
         if self.class_weight is None:
             return C * weight
         return C * class_weights(self.class_weight, self.classes_, y, weight)[label] * weight

@@ -12,9 +12,10 @@ from pegasos.estimators import cell_files, kernel_files, map_files, streams
 from pegasos.estimators.linear import LinearSVC, LogisticRegression
 from pegasos.estimators.model_facts import attributes, facts, plain, rebuilt
 from pegasos.estimators.online import PegasosClassifier
-from pegasos.estimators.transfer import Center
+from pegasos.estimators.transfer import Center, Transferred
 from pegasos.model import file
 from pegasos.model.cells_record import CellsRecord
+from pegasos.model.decision import Decision
 from pegasos.model.kernel_record import KernelRecord
 from pegasos.model.linear import LinearModel
 
@@ -29,7 +30,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
     The file holds data only (no code) and is put in place whole or not at all. Kept are the
     weights (or kernel, support vectors and their coefficients), classes, feature names, parameters,
-    the centre and the certificate, the fitted map or the cells, and the state of `partial_fit`,
+    the centre and the certificate, the fitted map or the cells, the threshold and what makes
+    probabilities of scores, and the state of `partial_fit`,
     which goes on from it bit for bit; dual variables of linear models and history are not.
 
     Parameters
@@ -56,9 +58,14 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     ValueError
         One line that names the file and the part of it that is wrong.
     """
+    return opened(path)[1]
+
+
+def opened(path: str | os.PathLike[str]) -> tuple[file.Model, Any]:
+    """What a model file holds, and the estimator of it."""
     model = file.load(path)
     try:
-        return from_model(model)
+        return model, from_model(model)
     except ValueError as error:
         raise DataError(f"{os.fspath(path)}: {error}") from None
 
@@ -73,7 +80,8 @@ def to_model(estimator: Any, reading: dict[str, Any] | None = None) -> file.Mode
         raise TypeError(f"{found} cannot be saved; expected {known} of pegasos, else use pickle")
     check_is_fitted(estimator)
     parameters = estimator.get_params(deep=False)
-    center = parameters.pop("center", None)
+    parameters.pop("center", None)
+    center = getattr(estimator, "center_", None)
     names = getattr(estimator, "feature_names_in_", None)
     classes = np.asarray(estimator.classes_)
     common: dict[str, Any] = {
@@ -81,6 +89,7 @@ def to_model(estimator: Any, reading: dict[str, Any] | None = None) -> file.Mode
         "classes": classes.astype(str) if classes.dtype.kind == "O" else classes,
         "names": None if names is None else [str(name) for name in names],
         "reading": reading or {},
+        "decision": Decision(float(estimator.threshold_), getattr(estimator, "calibration_", None)),
     }
     if kind in kernel_files.CLASSES:
         return kernel_files.to_record(estimator, parameters, common)
@@ -92,9 +101,10 @@ def to_model(estimator: Any, reading: dict[str, Any] | None = None) -> file.Mode
         intercept=np.asarray(estimator.intercept_, dtype=np.float64),
         parameters={name: plain(value) for name, value in parameters.items()},
         fit=facts(estimator),
-        center=None if center is None else _center(center, estimator),
+        center=None if center is None else (center.coef_, center.intercept_),
         stream=None if stream is None else streams.to_arrays(stream),
         map=map_files.to_map(estimator) if kind in map_files.CLASSES else None,
+        pairs=estimator._pairs,
         **common,
     )
 
@@ -113,24 +123,24 @@ def from_model(model: file.Model) -> Any:
         cell_files.restore(estimator, model)
     else:
         _restore(estimator, model)
+    if model.decision.threshold:
+        estimator.threshold_ = model.decision.threshold
+    if model.decision.calibration is not None:
+        estimator.calibration_ = model.decision.calibration
     return estimator
 
 
 def _restore(estimator: Any, model: LinearModel) -> None:
-    if model.center is not None:
-        estimator.center = Center(*model.center)
     if model.map is not None:
         map_files.restore(estimator, model.map, model.coef.shape[1])
+    if model.center is not None:
+        about = model.classes, model.names, getattr(estimator, "map_", None)
+        estimator.center = Center(*model.center, *about, pairs=model.pairs)
+        estimator.center_ = Transferred(*model.center, model.coef.shape[1], 0, 0, [])
     estimator.coef_, estimator.intercept_ = model.coef, model.intercept
+    estimator._pairs = model.pairs
     estimator.__dict__.update(attributes(model.fit, len(model.coef)))
     if model.stream is not None:
         if not isinstance(estimator, PegasosClassifier):
             raise ValueError(f"stream: a {model.kind} does not learn from streams")
         estimator._carry(streams.from_arrays(model.stream))
-
-
-def _center(center: Any, estimator: Any) -> tuple[np.ndarray, np.ndarray]:
-    coef = np.atleast_2d(np.asarray(getattr(center, "coef_", center), dtype=np.float64))
-    intercept = np.zeros(len(estimator.coef_))
-    intercept += np.asarray(getattr(center, "intercept_", 0.0), dtype=np.float64)
-    return coef, intercept

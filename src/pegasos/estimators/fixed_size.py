@@ -46,7 +46,7 @@ class FixedSizeSVC(LinearClassifier):
     kernel, gamma, degree, coef0, prototypes, threshold
         As in `NystroemMap`.
     C, lam, tol, max_iter, max_time, stop, intercept, fit_intercept, intercept_scaling,
-    class_weight, n_threads, random_state, verbose
+    class_weight, multi_class, n_threads, random_state, verbose
         As in `LinearSVC`; max_time counts all of the fit.
     loss : {"squared_hinge", "hinge", "pinball", "logistic"} or a loss object
         Default: "squared_hinge".
@@ -55,6 +55,8 @@ class FixedSizeSVC(LinearClassifier):
         needs the image in memory.
     cache_size : float, default=1000
         Megabytes for the image of all rows; beyond, it is computed block by block.
+    probability : bool or "isotonic", default=False
+        As in `LinearSVC`; the further fits share the map.
 
     Attributes
     ----------
@@ -66,7 +68,7 @@ class FixedSizeSVC(LinearClassifier):
         What m="auto" tried.
     in_memory_ : bool
         Whether the image was held.
-    coef_ : array of shape (1 or n_classes, map_.n_components_)
+    coef_ : array of shape (n_problems, map_.n_components_)
     intercept_, classes_, certificate_, stop_reason_, solver_, history_, support_, dual_coef_,
     n_iter_, n_features_in_
         As of `LinearSVC`, for the mapped problem.
@@ -102,8 +104,10 @@ class FixedSizeSVC(LinearClassifier):
         fit_intercept=True,
         intercept_scaling=1.0,
         class_weight=None,
+        multi_class="ovr",
         solver="auto",
         cache_size=1000,
+        probability=False,
         n_threads=None,
         random_state=None,
         verbose=0,
@@ -126,14 +130,15 @@ class FixedSizeSVC(LinearClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.multi_class = multi_class
         self.solver = solver
         self.cache_size = cache_size
+        self.probability = probability
         self.n_threads = n_threads
         self.random_state = random_state
         self.verbose = verbose
 
     warm_start = False
-    multi_class = "ovr"
     center = None
     map_: NystroemMap
 
@@ -187,9 +192,15 @@ class FixedSizeSVC(LinearClassifier):
             )
         return lazy
 
-    def _task(self, data: Data, loss: Any, stop: Stop, starts: np.ndarray | None) -> Task:
+    def _left_out(self, task: Any, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
+        kept = self.in_memory_  # which is said of all rows
+        scores = super()._left_out(task, data, folds, deadline)
+        self.in_memory_ = kept
+        return scores
+
+    def _task(self, data: Data, loss: Any, stop: Stop) -> Task:
         left = max(stop.max_seconds - self._spent, 0.0)
-        return super()._task(data, loss, replace(stop, max_seconds=left), starts)
+        return super()._task(data, loss, replace(stop, max_seconds=left))
 
     def _loss(self) -> Any:
         return par.loss_of(Logistic() if self.loss == "logistic" else self.loss)

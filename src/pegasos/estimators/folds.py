@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators.base import Data, LinearClassifier
 from pegasos.estimators.one_vs_all import Task, solve_all
 from pegasos.estimators.path import copy_with
-from pegasos.estimators.sweeps import LEAST_TOL, Answers, goal_of, shared_problem, sweep
+from pegasos.estimators.sweeps import LEAST_TOL, Answers, goal_of, sweep
 from pegasos.model.linear import chosen, scores_of
+from pegasos.model.pairs import class_scores
 from pegasos.solvers.auto import descent_budget
 from pegasos.solvers.lanes import Lane, Many
 
@@ -66,6 +68,11 @@ def cross_validate_path(
 ) -> PathScores:
     """See `ExactClassifier.cross_validate_path`."""
     Cs = par.values_of_C(Cs)
+    if scoring is not None and getattr(estimator, "probability", False):
+        raise ValueError(
+            "cross_validate_path makes no probabilities: use probability=False, or cross_validate "
+            "of scikit-learn for scores of probabilities"
+        )
     unit = copy_with(estimator, 1.0)
     loss, stop = unit._loss(), unit._stop()
     deadline = time.perf_counter() + stop.max_seconds
@@ -73,7 +80,7 @@ def cross_validate_path(
         data = unit._read(X, y, sample_weight)
         X, y = indexable(X, column_or_1d(y))
         folds = _folds(unit, data, X, y, cv, sample_weight)
-        task = unit._task(data, loss, stop, None)
+        task = unit._task(data, loss, stop)
         weights, certificates = _solved(unit, task, data, folds, Cs, deadline)
         score = _accuracy if scoring is None else _scored(get_scorer(scoring))
         test_score = score(unit, task, (X, y), folds, Cs, weights)
@@ -101,6 +108,23 @@ def _folds(unit: LinearClassifier, data: Data, X, y, cv, sample_weight) -> list[
     return folds
 
 
+def left_out_scores(unit, task: Task, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
+    """Scores of each row by weights that were found without its fold; 0 of rows in none."""
+    parts = []
+    for f in range(int(folds.max()) + 1):
+        rows = np.flatnonzero(folds != f)
+        parts.append(Fold(rows, data.c[rows], np.flatnonzero(folds == f)))
+    (weights,), _ = _solved(unit, task, data, parts, [1.0], deadline)
+    model, scores = copy(unit), []
+    model.__dict__.pop("feature_names_in_", None)  # which the rows here have not
+    for found, part in zip(weights, parts, strict=True):
+        model.__dict__.update(unit._weights(found, task))
+        scores.append(model._decided(data.X[part.test])[0])
+    out = np.zeros((len(folds), scores[0].shape[1]))
+    out[np.concatenate([part.test for part in parts])] = np.concatenate(scores)
+    return out
+
+
 def _solved(unit, task: Task, data: Data, folds: list[Fold], Cs: list[float], deadline: float):
     """Weights of shape (Cs, folds, problems, columns + 1), and the certificates."""
     answers, interrupted = _sweep_folds(task, folds, Cs, deadline)
@@ -109,7 +133,7 @@ def _solved(unit, task: Task, data: Data, folds: list[Fold], Cs: list[float], de
         left = [j for j in range(len(Cs)) if not _answered(answers, task, j * len(folds) + f)]
         part = None
         if left:
-            part = task._replace(rows=unit._rows(data.X[fold.rows], task.rows.bias))
+            part = task._replace(rows=unit._to_train(data.X[fold.rows], task.rows.bias))
             part = part._replace(label=task.label[fold.rows])
         fits.append([part and part._replace(c=C * fold.c) for C in Cs])
     tasks = [fits[f][j] or task for j in range(len(Cs)) for f in range(len(folds))]
@@ -127,7 +151,7 @@ def _solved(unit, task: Task, data: Data, folds: list[Fold], Cs: list[float], de
         model = copy_with(unit, C)
         for f in range(len(folds)):
             model._warn_unless_converged(runs[j * len(folds) + f])
-    weights = np.array([[run.best.w for run in fit] for fit in runs])
+    weights = np.array([task.vectors([run.best.w for run in fit]) for fit in runs])
     proofs: list[Any] = [[run.certificate for run in fit] for fit in runs]
     proofs = [proof[0] if len(proof) == 1 else proof for proof in proofs]
     by_C = [proofs[j * len(folds) : (j + 1) * len(folds)] for j in range(len(Cs))]
@@ -142,7 +166,7 @@ def _answered(answers: Answers, task: Task, place: int) -> bool:
 
 def _sweep_folds(task: Task, folds: list[Fold], Cs: list[float], deadline: float):
     """Answers for (value * folds + fold, problem); whether Ctrl-C came."""
-    shared = shared_problem(task)
+    shared = task.shared()
     if shared is None:
         return {}, False
     lanes, places, most = [], [], 0.0
@@ -170,7 +194,8 @@ def _accuracy(unit, task: Task, data, folds: list[Fold], Cs: list[float], weight
         scores = scores_of(each, unit._rows(X[fold.test], task.rows.bias))
         scores = scores.reshape(len(fold.test), len(Cs), -1)
         for j in range(len(Cs)):
-            out[j, f] = np.mean(unit.classes_[chosen(scores[:, j])] == y[fold.test])
+            numbers = chosen(class_scores(scores[:, j], len(unit.classes_), task.pairs))
+            out[j, f] = np.mean(unit.classes_[numbers] == y[fold.test])
     return out
 
 

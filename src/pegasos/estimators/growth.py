@@ -68,6 +68,7 @@ def _goes_on(tried: list[Tried], n: int) -> bool:
 
 def _trial(estimator: Any, kernel: Any, m: int, seconds: float) -> Any:
     settings = {"m": m, "kernel": kernel, "C": 1.0, "lam": None, "class_weight": None}
+    settings["probability"] = False
     limit = max(seconds, 1e-9) if np.isfinite(seconds) else None
     return clone(estimator).set_params(**settings, stop=None, max_time=limit)
 

@@ -53,8 +53,10 @@ class SVC(KernelMachine):
         Shape of `decision_function` for one-vs-one problems.
     break_ties : bool, default=False
         Predict by the decision function where pairs give equal votes to several classes.
+    probability : bool or "isotonic", default=False
+        True adds `predict_proba`, as in `LinearSVC`, by five further fits.
     random_state : int, RandomState or None, default=None
-        Seed of the first working set.
+        Seed of the first working set and of the folds of `probability`.
     lam : float, default=None
         lam/2 ||w||^2 + mean loss, lam = 1 / (C N). If given, C is not used.
     loss : {"hinge", "pinball"} or a loss object, default="hinge"
@@ -112,6 +114,7 @@ class SVC(KernelMachine):
         max_iter=-1,
         decision_function_shape="ovr",
         break_ties=False,
+        probability=False,
         random_state=None,
         lam=None,
         loss="hinge",
@@ -137,6 +140,7 @@ class SVC(KernelMachine):
         self.max_iter = max_iter
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
+        self.probability = probability
         self.random_state = random_state
         self.lam = lam
         self.loss = loss

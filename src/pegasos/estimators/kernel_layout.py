@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pegasos.estimators.pairs import Part
+from pegasos.estimators.parts import Part
+from pegasos.model.pairs import couples
 
 
 class Layout(NamedTuple):
@@ -30,7 +31,7 @@ def assembled(parts: list[Part], found: list[np.ndarray], label: np.ndarray, pai
     place = np.full(len(label), -1)
     place[support] = np.arange(support.size)
     dual_coef = np.zeros((n_classes - 1 if pairs else len(parts), support.size))
-    ij = [(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)]
+    ij = couples(n_classes)
     for k, (part, w) in enumerate(zip(parts, found, strict=True)):
         rows, beta = part.rows[used[part.rows]], w[:-1][used[part.rows]]
         if pairs:
@@ -56,7 +57,6 @@ def linear_coef(layout: Layout, vectors, pairs: bool):
     return np.array(
         [
             product(layout.dual_coef[j - 1], of[i]) + product(layout.dual_coef[i], of[j])
-            for i in range(K)
-            for j in range(i + 1, K)
+            for i, j in couples(K)
         ]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from pegasos.core.logs import warn
@@ -18,7 +18,6 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.classifier import (
     ACTIONS,
-    Classifier,
     Data,
     asked,
     class_weights,
@@ -26,9 +25,13 @@ from pegasos.estimators.classifier import (
 )
 from pegasos.estimators.kernel_checks import foretell, refuse_beyond_memory, warn_unless_kernel
 from pegasos.estimators.kernel_layout import Layout, assembled, linear_coef
-from pegasos.estimators.one_vs_all import Watch, solve
-from pegasos.estimators.pairs import KernelTask, Part, one_vs_one, one_vs_rest, share_of
-from pegasos.model.kernel import KernelModel, scores_of, votes
+from pegasos.estimators.one_vs_all import solve
+from pegasos.estimators.pairs import KernelTask, share_of
+from pegasos.estimators.parts import Part, one_vs_one, one_vs_rest
+from pegasos.estimators.probability import ProbabilisticClassifier
+from pegasos.model.kernel import KernelModel, scores_of
+from pegasos.model.linear import chosen
+from pegasos.model.pairs import class_scores, votes
 from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernel_points import given_columns, is_given, points
 from pegasos.objective.kernels import Linear, resolved
@@ -45,10 +48,9 @@ def without_gap(stop: Stop) -> Stop:
     return stop if stop.rules else replace(stop, rules=(Optimality(1e-3),))
 
 
-class KernelMachine(Classifier):
+class KernelMachine(ProbabilisticClassifier):
     """Subclasses define `__init__`, `fit`, `_stop()`, `_loss()` and `_solver(reading, budget)`."""
 
-    _watch: Watch | None = None  # who looks on while it fits: set by the command line
     _is_kernel = True  # as far as a sample of the last fit tells
 
     def _stop(self) -> Stop:
@@ -62,8 +64,8 @@ class KernelMachine(Classifier):
 
     def _fit(self, X, y, sample_weight) -> None:
         self._check_parameters()
+        began, stop = time.perf_counter(), self._stop()
         with self._at_work():
-            stop = self._stop()
             data = self._read(X, y, sample_weight)
             task = self._task(data, stop)
             tasks = FitTasks(
@@ -76,6 +78,8 @@ class KernelMachine(Classifier):
             self._record(task, runs, data)
             tasks.end()
         self._close(runs)
+        with self._at_work():
+            self._calibrate(task, data, began + stop.max_seconds)
 
     def _check_parameters(self) -> None:
         """What `fit` would say of the parameters, without data."""
@@ -85,6 +89,7 @@ class KernelMachine(Classifier):
         if self.lam is not None:
             par.positive("lam", self.lam)
         refuse_beyond_memory(int(1e6 * par.positive("cache_size", self.cache_size)))
+        self._check_probability()
         self._check_shapes()
 
     def _check_shapes(self) -> None:
@@ -254,21 +259,28 @@ class KernelMachine(Classifier):
         scores = self._scores(X)
         if scores.shape[1] == 1:
             return scores[:, 0]
-        if self._pairs and self.decision_function_shape == "ovr":
-            return _ovr_decision_function(scores < 0, -scores, len(self.classes_))
-        return scores
+        pairs = self._pairs and self.decision_function_shape == "ovr"
+        return class_scores(scores, len(self.classes_), pairs)
 
-    def predict(self, X):
-        """The class of each row."""
-        if self.break_ties and self._pairs:
-            self._check_shapes()
-            return self.classes_[self.decision_function(X).argmax(axis=1)]
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Of pairs the scores in the shape "ovr"; the class is the one with most votes, of equals
+        the first, or with `break_ties` the one with the highest score."""
         scores = self._scores(X)
-        if scores.shape[1] == 1:
-            return self.classes_[(scores[:, 0] > 0.0).astype(int)]
-        if self._pairs:
-            return self.classes_[votes(scores, len(self.classes_))]
-        return self.classes_[scores.argmax(axis=1)]
+        if not self._pairs:
+            return scores, chosen(scores)
+        if self.break_ties:
+            self._check_shapes()
+        K = len(self.classes_)
+        shaped = class_scores(scores, K, pairs=True)
+        return shaped, shaped.argmax(axis=1) if self.break_ties else votes(scores, K)
+
+    def _settled(self) -> dict[str, Any]:
+        return {"kernel": self.kernel_}
+
+    def _parts_of(self, X: Any, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
+        if is_given(self.kernel_):
+            X = X[:, train]
+        return X[train], X[test]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

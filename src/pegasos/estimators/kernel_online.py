@@ -19,7 +19,9 @@ from pegasos.estimators.base import LinearClassifier
 from pegasos.estimators.classifier import asked
 from pegasos.estimators.kernel_checks import warn_unless_kernel
 from pegasos.estimators.kernel_learners import Counting, Learner, Projecting, learner_of
+from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.online import STREAM_LAM, PegasosClassifier
+from pegasos.estimators.threshold import Thresholds
 from pegasos.model.linear import chosen
 from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernel_points import as_given, is_given, n_points, points, take
@@ -29,11 +31,11 @@ from pegasos.solvers.draws import SAMPLINGS, epochs
 from pegasos.solvers.kernel_pegasos import Rule, certify
 
 MOST_VALUES = 4e9  # kernel values that a certificate may take: about ten seconds
-OF_A_FIT = ("certificate_", "support_", "n_iter_", "stop_reason_")
+OF_A_FIT = ("certificate_", "support_", "n_iter_", "stop_reason_", "threshold_")
 OF_A_STREAM = ("_learner", "_seen")
 
 
-class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
+class KernelPegasosClassifier(Thresholds, ClassifierMixin, BaseEstimator):
     """Kernelised Pegasos: nonlinear classification by counting, from data or a stream.
 
     Minimises 1/2 ||f||^2 + C sum_i max(0, 1 - y_i f(x_i)) over functions f of a kernel's space by
@@ -101,7 +103,6 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
     _encode = LinearClassifier._encode
     _row_costs = LinearClassifier._row_costs
     _refuse_missing_classes = LinearClassifier._refuse_missing_classes
-    _targets = LinearClassifier._targets
     _stream_classes = PegasosClassifier._stream_classes
     _class_factors = PegasosClassifier._class_factors
 
@@ -242,6 +243,9 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         self._record(learner)
         return self
 
+    def _targets(self) -> list[int]:
+        return Task.targets_of(len(self.classes_))
+
     def _next_rows(self, X: Any, rule: Rule, first: bool) -> tuple[Any, Learner]:
         """The rows, made ready like those before, and who learns them."""
         if not first:
@@ -267,9 +271,9 @@ class KernelPegasosClassifier(ClassifierMixin, BaseEstimator):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X):
-        """The most likely class of each row."""
+        """The class of each row: the one with the highest score (of two by `threshold_`)."""
         scores = self.decision_function(X)
-        return self.classes_[chosen(scores.reshape(len(scores), -1))]
+        return self.classes_[chosen(scores.reshape(len(scores), -1), self.threshold_)]
 
     @property
     def support_vectors_(self) -> Any:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
 from pegasos.estimators.folds import cross_validate_path
 from pegasos.estimators.path import fit_path
-from pegasos.model.linear import probabilities
-from pegasos.objective.losses import Logistic
+from pegasos.objective.losses import Hinge, Logistic
 
 COMMON = """C : float, default=1.0
         Weight of the data against the penalty: 1/2 ||w||^2 + C * sum of losses.
@@ -35,10 +32,17 @@ COMMON = """C : float, default=1.0
         The constant feature behind a penalised intercept.
     class_weight : dict or "balanced", default=None
         Factors on C per class; "balanced" gives N / (K N_k).
-    multi_class : {"ovr"}, default="ovr"
-        One problem per class against the rest.
-    center : fitted linear model or array, default=None
+    multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
+        Of more than two classes: a problem per class against the rest; per pair of classes; or one
+        for all of them, in which a row pays for its worst violation (`loss` is not used there).
+        LogisticRegression, whose probabilities are those of classes, has the first alone.
+    center : fitted linear model, path of a model file, array or (coef, intercept), default=None
         The point w0 from which w is penalised: 1/2 ||w - w0||^2 (transfer from a related model).
+        C is then the trust in the data: near 0 the result is w0. The intercept too begins there;
+        a penalised one is drawn to it, a free one goes where the data want it. Of a model (also
+        scikit-learn's) classes are matched by label and, if both sides have them, features by name;
+        what the model does not know has the centre 0. Else numbers must agree, one row of
+        coefficients for each problem.
     solver : {"auto", "dual", "newton", "newton_cg", "interior"}, default="auto"
         "auto" chooses and records why in `solver_`; "newton_cg" is for squared hinge and logistic
         loss, "interior" for hinge and pinball.
@@ -55,11 +59,15 @@ COMMON = """C : float, default=1.0
 
     Attributes
     ----------
-    coef_ : array of shape (1 or n_classes, n_features)
-        Weights in float64: exactly the vector that `certificate_` speaks of.
-    intercept_ : array of shape (1 or n_classes,)
+    coef_ : array of shape (n_problems, n_features)
+        Weights in float64: exactly the vector that `certificate_` speaks of. There is one problem
+        for two classes, else one per class, or per pair (0, 1), (0, 2), …, the first one positive.
+    intercept_ : array of shape (n_problems,)
     classes_ : array of shape (n_classes,)
-    certificate_ : Certificate (a list of them for more than two classes)
+    center_ : Transferred or None
+        The centre that was used: `coef_` and `intercept_`, a row for each weight vector; how many
+        features were `matched`, `unknown` to the source and `left_out` of it; `new_classes`.
+    certificate_ : Certificate (a list of them where there are several problems)
         primal >= optimum >= dual, gap and relative_gap.
     stop_reason_ : str (or a list)
         "gap", "max_iter", "max_time", "validation", "callback", "stalled" or "interrupted".
@@ -68,10 +76,15 @@ COMMON = """C : float, default=1.0
     support_ : array
         Indices of the rows with a non-zero dual variable in any problem.
     dual_coef_ : array of shape (1 or n_classes, n_support)
-        alpha_i y_i of these rows: coef_ is close to w0 + dual_coef_ @ X[support_].
+        alpha_i y_i of these rows: coef_ is close to w0 + dual_coef_ @ X[support_]. With
+        multi_class="ovo" rows come by class and have n_classes - 1 coefficients, as in SVC.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : array, if X had names"""
+
+PROBABILITY = """probability : bool or "isotonic", default=False
+        True adds `predict_proba`: scores of rows that five further fits leave out in turn become
+        probabilities, by a function that rises with the score and never contradicts `predict`."""
 
 
 class ExactClassifier(LinearClassifier):
@@ -126,6 +139,7 @@ class LinearSVC(ExactClassifier):
     ----------
     loss : {{"squared_hinge", "hinge", "pinball"}} or a loss object, default="squared_hinge"
         Such as `pegasos.losses.Pinball(0.1)`, or one of your own.
+    {PROBABILITY}
     {COMMON}
 
     Examples
@@ -156,6 +170,7 @@ class LinearSVC(ExactClassifier):
         multi_class="ovr",
         center=None,
         solver="auto",
+        probability=False,
         n_threads=None,
         random_state=None,
         warm_start=False,
@@ -175,13 +190,17 @@ class LinearSVC(ExactClassifier):
         self.multi_class = multi_class
         self.center = center
         self.solver = solver
+        self.probability = probability
         self.n_threads = n_threads
         self.random_state = random_state
         self.warm_start = warm_start
         self.verbose = verbose
 
+    _modes = ("ovr", "ovo", "crammer_singer")
+
     def _loss(self) -> Any:
-        return par.loss_of(self.loss)
+        loss = par.loss_of(self.loss)
+        return Hinge() if self.multi_class == "crammer_singer" else loss
 
 
 class LogisticRegression(ExactClassifier):
@@ -194,6 +213,8 @@ class LogisticRegression(ExactClassifier):
     ----------
     {COMMON}
     """
+
+    _native = True
 
     def __init__(
         self,
@@ -234,14 +255,7 @@ class LogisticRegression(ExactClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
 
+    _modes = ("ovr",)
+
     def _loss(self) -> Any:
         return Logistic()
-
-    def predict_proba(self, X):
-        """Probabilities of the classes (columns in the order of `classes_`)."""
-        scores = self.decision_function(X)
-        return probabilities(scores.reshape(len(scores), -1))
-
-    def predict_log_proba(self, X):
-        """Logarithms of the probabilities."""
-        return np.log(self.predict_proba(X))

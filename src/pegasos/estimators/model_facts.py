@@ -42,8 +42,11 @@ def certificates(values: Any) -> list[Certificate]:
     return [Certificate(float.fromhex(p), float.fromhex(d)) for p, d in values]
 
 
-def attributes(fit: dict[str, Any], problems: int) -> dict[str, Any]:
-    """Fitted attributes from the facts of a file (all or none); a ValueError if malformed."""
+def attributes(fit: dict[str, Any], vectors: int) -> dict[str, Any]:
+    """Fitted attributes from the facts of a file (all or none); a ValueError if malformed.
+
+    There is a problem for each weight vector, or one for all of them.
+    """
     if not fit:
         return {}
     with facts_of_a_file():
@@ -55,8 +58,9 @@ def attributes(fit: dict[str, Any], problems: int) -> dict[str, Any]:
         n_iter = fit["n_iter"]
         several = isinstance(n_iter, list)
         n_iter = np.array([int(n) for n in n_iter], np.int64) if several else int(n_iter)
-    if any(len(values) != problems for values in lists.values()):
-        raise ValueError(f"fit: expected facts about {problems} problems")
+    problems = len(lists["certificate_"])
+    if problems not in (1, vectors) or any(len(values) != problems for values in lists.values()):
+        raise ValueError(f"fit: expected facts about {vectors} problems")
     one = {name: values[0] if problems == 1 else values for name, values in lists.items()}
     return {**one, "n_iter_": n_iter}
 

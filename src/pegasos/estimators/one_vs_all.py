@@ -1,4 +1,5 @@
-"""One binary problem per class (one for two classes), each solved and certified by the driver.
+"""One binary problem per class (one for two classes), each solved and certified by the driver;
+the way of other tasks through their problems is the same.
 
 Without anybody who looks on, problems are solved side by side on the threads that are allowed.
 """
@@ -16,8 +17,8 @@ import numpy as np
 
 from pegasos.core.threads import side_by_side
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.sweeps import Answers, run_of, sweep_path
-from pegasos.objective.problem import make_problem
+from pegasos.estimators.sweeps import Answers, run_of, shared_problem, sweep_path
+from pegasos.objective.problem import Problem, make_problem
 from pegasos.solvers.auto import solver_named
 from pegasos.solvers.driver import Driver, Progress, Run, Stop
 from pegasos.solvers.lanes import Found
@@ -38,11 +39,15 @@ class Watch(Protocol):
     def end(self, run: Run) -> None:
         """The problem is solved."""
 
+    def leave(self) -> None:
+        """All problems are solved, and what else is fitted is not looked at."""
+
 
 class Task(NamedTuple):
     """The data and settings of a one-vs-all fit.
 
-    `label` numbers the class of each row, `targets` the classes with a problem of their own;
+    `label` numbers the class of each row, `targets` the classes with a problem of their own (pairs
+    of classes in another task);
     `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start); `solver`
     is a name or a solver; a Validation among the rules of `stop` holds rows and numbers of classes.
     """
@@ -50,10 +55,10 @@ class Task(NamedTuple):
     rows: Any
     label: np.ndarray
     c: np.ndarray
-    targets: list[int]
+    targets: list[Any]
     names: list[str]
     centers: np.ndarray
-    starts: np.ndarray | None
+    starts: Any
     loss: Any
     free: bool
     solver: Any
@@ -61,16 +66,72 @@ class Task(NamedTuple):
     seed: int
     watch: Watch | None = None
 
+    @staticmethod
+    def targets_of(n_classes: int) -> list[Any]:
+        return [1] if n_classes == 2 else list(range(n_classes))
+
+    @staticmethod
+    def name_of(target: Any, classes: np.ndarray) -> str:
+        return f"class {classes[target]}"
+
+    @classmethod
+    def n_vectors(cls, n_classes: int) -> int:
+        """The number of weight vectors of a model."""
+        return len(cls.targets_of(n_classes))
+
+    @staticmethod
+    def of_problems(centers: np.ndarray) -> np.ndarray:
+        """The centre of each problem, from those of the weight vectors."""
+        return centers
+
+    @staticmethod
+    def solver_of(given: Any) -> Any:
+        """The solver, if it can do it."""
+        return given
+
+    @property
+    def pairs(self) -> bool:
+        """Whether the problems are one-vs-one."""
+        return False
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Of the dual variables of each problem."""
+        return [(len(self.label),)] * len(self.targets)
+
+    def vectors(self, points: Any) -> np.ndarray:
+        """The weight vectors of a model, from the points of the problems."""
+        return np.asarray(points)
+
+    def problem(self, k: int) -> Any:
+        y = _signs(self, k)
+        return make_problem(self.rows, y, self.c, self.loss, self.centers[k], self.free)
+
+    def shared(self) -> Problem | None:
+        """What all problems share, if they may be swept together; weights as for C = 1."""
+        return shared_problem(self)
+
+    def rule(self, given: Validation, k: int) -> Validation:
+        """The rule for problem k."""
+        return given.against_the_rest(self.targets[k])
+
     def driver(self, k: int, stop: Stop, answer: Found | None = None) -> Driver:
         """The run of problem k, which may begin where a sweep ended."""
-        return _driver(self, k, stop, answer)
+        return driver_of(self, k, stop, answer)
 
-    def sweep(self, deadline: float) -> tuple[Answers, bool]:
-        """What is found by sweeping all problems together; whether Ctrl-C came."""
-        return sweep_path(self, [1.0], deadline)
+    def sweep(self, Cs: list[float], deadline: float) -> tuple[Answers, bool]:
+        """What is found by sweeping all problems of all C together; whether Ctrl-C came."""
+        return sweep_path(self, Cs, deadline)
+
+    def duals(self, runs: list[Run], kept: np.ndarray) -> dict[str, Any]:
+        """The attributes made of dual variables; `kept`: the numbers of the rows in X."""
+        alpha = np.array([run.best.alpha for run in runs])
+        used = np.flatnonzero(np.any(alpha != 0.0, axis=0))
+        beta = np.array([a[used] * _signs(self, k)[used] for k, a in enumerate(alpha)])
+        return {"_dual_share": alpha / self.c, "support_": kept[used], "dual_coef_": beta}
 
 
-def signs(task: Task, k: int) -> np.ndarray:
+def _signs(task: Task, k: int) -> np.ndarray:
     """The labels -1 and +1 of problem k."""
     return np.where(task.label == task.targets[k], 1.0, -1.0)
 
@@ -84,7 +145,7 @@ def solve(task: Any, tasks: FitTasks) -> list[Run]:
     if len(task.targets) == 1 or tasks.wanted or task.watch is not None:
         return _solve_in_order(task, tasks)
     deadline = time.perf_counter() + task.stop.max_seconds
-    answers, halted = task.sweep(deadline)
+    answers, halted = task.sweep([1.0], deadline)
     (runs,), interrupted = solve_all([task], deadline, answers, halted)
     if interrupted:  # though each may have come to its own end in that moment
         runs[-1] = replace(runs[-1], stop_reason="interrupted")
@@ -144,18 +205,20 @@ def _solve_in_order(task: Any, tasks: FitTasks) -> list[Run]:
     return runs
 
 
-def _driver(task: Task, k: int, stop: Stop, answer: Found | None = None) -> Driver:
-    problem = make_problem(task.rows, signs(task, k), task.c, task.loss, task.centers[k], task.free)
-    start = None if task.starts is None else task.starts[k] * task.c
+def driver_of(
+    task: Task, k: int, stop: Stop, answer: Found | None, kind: type[Driver] = Driver
+) -> Driver:
+    """The run of problem k by a driver of this kind."""
+    problem = task.problem(k)
+    start = None if task.starts is None else (task.starts[k].T * problem.c).T
     if answer is not None:
         start = answer.best.alpha
     named = isinstance(task.solver, str)
     solver = solver_named(task.solver, problem) if named else task.solver
     rules = tuple(
-        rule.against_the_rest(task.targets[k]) if isinstance(rule, Validation) else rule
-        for rule in stop.rules
+        task.rule(rule, k) if isinstance(rule, Validation) else rule for rule in stop.rules
     )
-    driver = Driver(solver, problem, replace(stop, rules=rules), task.seed, start)
+    driver = kind(solver, problem, replace(stop, rules=rules), task.seed, start)
     if answer is not None:
         driver.state = driver.state.after(answer.epochs)
     return driver

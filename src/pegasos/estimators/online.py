@@ -13,12 +13,14 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators import streams
 from pegasos.estimators.base import OF_A_FIT, LinearClassifier
 from pegasos.estimators.one_vs_all import Task
-from pegasos.estimators.streams import Progressive, Stream
-from pegasos.objective.losses import Logistic, Perceptron
-from pegasos.objective.problem import make_problem
+from pegasos.estimators.streams import Batch, Progressive, Stream, steps_of_all, steps_of_each
+from pegasos.estimators.transfer import centers_of, transferred
+from pegasos.objective.losses import Hinge, Logistic, Perceptron
+from pegasos.solvers.draws import SAMPLINGS
 from pegasos.solvers.driver import Run
+from pegasos.solvers.multiclass_steps import MulticlassSteps
 from pegasos.solvers.schedules import Constant, InverseRoot, pegasos_steps
-from pegasos.solvers.subgradient import SAMPLINGS, Subgradient
+from pegasos.solvers.subgradient import Subgradient
 
 LOSSES = {**par.LOSSES, "logistic": Logistic, "perceptron": Perceptron}
 OF_A_STREAM = ("_stream", "t_", "progressive_")
@@ -49,7 +51,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 class PegasosClassifier(LinearClassifier):
     """Linear classification by subgradient steps: Pegasos and its relatives.
 
-    Minimises lam/2 ||w||^2 + mean of l(y_i (w.x_i + b)), the objective of `LinearSVC` with
+    Minimises lam/2 ||w - w0||^2 + mean of l(y_i (w.x_i + b)), the objective of `LinearSVC` with
     lam = 1 / (C N), by one step after another on few rows. `fit` passes over the data in epochs and
     certifies the answer; `partial_fit` learns from a stream in constant memory.
 
@@ -66,7 +68,8 @@ class PegasosClassifier(LinearClassifier):
         Step t has the length 1/(lam t), eta0, eta0/sqrt(t), or schedule(t, lam) for an array of t.
     eta0 : float, default=1.0
     projection : bool, default=True
-        Whether w is kept in the ball in which the optimum lies.
+        Whether w is kept in the ball around w0 in which the optimum lies. On a stream with a
+        centre, where its radius depends on rows to come, it is not.
     average : {"weighted", "tail", "uniform", "none"}, default="weighted"
         Of the iterates: with weights t; over the second half of `max_iter` epochs; over all; the
         last one.
@@ -79,6 +82,11 @@ class PegasosClassifier(LinearClassifier):
         it as it is).
     stop : rule of `pegasos.stopping` or a list of them, default=None
         Other ends of `fit` besides tol: Window, Displacement, Validation.
+    multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
+        As in `LinearSVC`; in one problem for all classes a row acts on its own class and on the one
+        that violates its margin most (hinge loss, no residual offset). Pairs are for `fit` alone.
+    probability : bool or "isotonic", default=False
+        As in `LinearSVC`, for `fit` alone: a stream is seen once.
     tol, max_iter, max_time, intercept, fit_intercept, intercept_scaling, class_weight, center,
     n_threads, random_state, verbose
         As in `LinearSVC`, but tol=1e-2 and max_iter=100: these methods are for fair answers soon.
@@ -127,6 +135,7 @@ class PegasosClassifier(LinearClassifier):
         class_weight=None,
         multi_class="ovr",
         center=None,
+        probability=False,
         n_threads=None,
         random_state=None,
         verbose=0,
@@ -151,11 +160,13 @@ class PegasosClassifier(LinearClassifier):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.center = center
+        self.probability = probability
         self.n_threads = n_threads
         self.random_state = random_state
         self.verbose = verbose
 
     warm_start = False
+    _modes = ("ovr", "ovo", "crammer_singer")
     _stream: Stream
     t_: int
     n_features_in_: int
@@ -185,9 +196,19 @@ class PegasosClassifier(LinearClassifier):
         -------
         self
         """
+        if par.one_of("multi_class", self.multi_class, self._modes) == "ovo":
+            raise ValueError(
+                "multi_class='ovo' is for fit: partial_fit learns each class against the rest, set "
+                "multi_class='ovr'"
+            )
+        if self._check_probability():
+            raise ValueError(
+                "probability=True needs rows that can be left out and seen again, which a stream "
+                "has not: use fit, or probability=False"
+            )
         first = not hasattr(self, "_stream")
         lam = STREAM_LAM if self.lam is None else par.positive("lam", self.lam)
-        solver, loss = replace(self._solver(), lam=lam), self._loss()
+        method, loss = replace(self._method(), lam=lam), self._loss()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=small_dtype(X), reset=first)
         all_classes = self._stream_classes(y, classes, first)
         checks = {"ensure_non_negative": True, "allow_all_zero_weights": True}
@@ -200,16 +221,18 @@ class PegasosClassifier(LinearClassifier):
         if kept.size < c.size:
             X, label, c = X[kept], label[kept], c[kept]
         bias, free = self._bias()
-        rows = as_rows(X, bias)
-        states, scores = list(stream.states), []
-        for k in range(len(states) if kept.size else 0):
-            y_k = np.where(label == (1 if len(all_classes) == 2 else k), 1.0, -1.0)
-            problem = make_problem(rows, y_k, c, loss, None, free)
-            states[k], before = solver.on_stream(problem, states[k])
-            scores.append(before)
-        self.classes_ = all_classes
+        rows, d = as_rows(X, bias), X.shape[1]
+        states: list[Any] = stream.states
+        scores: list[np.ndarray] = []
+        center = transferred(self.center, self._wanted(all_classes, d)) if first else self.center_
+        centers = centers_of(center, (len(states), d), bias)
+        if kept.size:
+            learn = steps_of_all if self.multi_class == "crammer_singer" else steps_of_each
+            states, scores = learn(method, Batch(rows, label, c, loss, centers, free), states)
+        self.classes_, self.center_ = all_classes, center
         self._carry(streams.after(stream._replace(states=states, counts=counts), scores, label))
-        weights = np.array([solver.point(state, state.vectors.past, bias) for state in states])
+        moved = np.array([method.point(state, state.vectors.past, bias) for state in states])
+        weights = centers + moved
         self.coef_, self.intercept_ = weights[:, :-1].copy(), bias * weights[:, -1]
         return self
 
@@ -230,6 +253,7 @@ class PegasosClassifier(LinearClassifier):
         """Have room for more columns, which were empty so far."""
         more = n_features - self.n_features_in_
         self._carry(streams.widened(self._stream, n_features))
+        self.center_ = self.center_ and self.center_.widened(n_features)
         self.coef_ = np.pad(self.coef_, ((0, 0), (0, more)))
         self.n_features_in_ = n_features
 
@@ -265,13 +289,27 @@ class PegasosClassifier(LinearClassifier):
     def _loss(self) -> Any:
         if isinstance(self.loss, str):
             par.one_of("loss", self.loss, tuple(LOSSES))
-            return LOSSES[self.loss]()
-        return par.loss_of(self.loss)
+        loss = LOSSES[self.loss]() if isinstance(self.loss, str) else par.loss_of(self.loss)
+        if self.multi_class == "crammer_singer" and loss != Hinge():
+            raise ValueError(
+                f"multi_class='crammer_singer' has a hinge loss of its own, not {self.loss!r}: "
+                "use loss='hinge', or multi_class='ovr'"
+            )
+        return loss
 
-    def _solver(self) -> Subgradient:
+    def _solver(self) -> Subgradient | MulticlassSteps:
+        method = self._method()
+        return MulticlassSteps(method) if self.multi_class == "crammer_singer" else method
+
+    def _method(self) -> Subgradient:
         reading = par.intercept_of(self.intercept, self.fit_intercept)
         steps = par.one_of("offset", self.offset, ("damped", "steps", "residual"))
         offset = {"steps": "free"}.get(steps, steps) if reading == "free" else "none"
+        if offset == "residual" and self.multi_class == "crammer_singer":
+            raise ValueError(
+                "offset='residual' is of two classes: with multi_class='crammer_singer' use "
+                "offset='damped' or 'steps'"
+            )
         if offset == "residual" and self.batch_size == 1:
             raise ValueError(
                 "offset='residual' needs batch_size=0 or at least 2: the residual of one row makes "

@@ -1,4 +1,4 @@
-"""The binary problems of a kernel machine: one for two classes, else per pair or per class."""
+"""The binary problems of a kernel machine as a task."""
 
 from __future__ import annotations
 
@@ -8,18 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.threads import allowed
+from pegasos.estimators.parts import Part
 from pegasos.objective.kernel_points import Points, take
 from pegasos.objective.kernel_problem import make_kernel_problem
 from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Driver, Run, Stop
-
-
-class Part(NamedTuple):
-    """A binary problem: its rows and their labels -1 and +1."""
-
-    name: str
-    rows: np.ndarray
-    y: np.ndarray
 
 
 class KernelTask(NamedTuple):
@@ -51,7 +44,7 @@ class KernelTask(NamedTuple):
         """The points (beta, b) to begin with."""
         return [np.zeros(part.rows.size + 1) for part in self.parts]
 
-    def sweep(self, deadline: float) -> tuple[dict, bool]:
+    def sweep(self, Cs: list[float], deadline: float) -> tuple[dict, bool]:
         """Pairs have no rows in common that one sweep could serve."""
         return {}, False
 
@@ -79,24 +72,6 @@ class _Driver(Driver):
         run = super().result()
         state = run.state
         return replace(run, state=Tally(state.epoch, state.iterations, state.violation))
-
-
-def one_vs_one(label: np.ndarray, classes: np.ndarray) -> list[Part]:
-    """A problem per pair of classes, the first of them positive."""
-    parts = []
-    for a in range(len(classes)):
-        for b in range(a + 1, len(classes)):
-            rows = np.flatnonzero((label == a) | (label == b))
-            y = np.where(label[rows] == a, 1.0, -1.0)
-            parts.append(Part(f"{classes[a]} or {classes[b]}", rows, y))
-    return parts
-
-
-def one_vs_rest(label: np.ndarray, classes: np.ndarray) -> list[Part]:
-    """A problem per class; of two classes one, with the second positive."""
-    targets = [1] if len(classes) == 2 else range(len(classes))
-    rows = np.arange(len(label))
-    return [Part(f"class {classes[k]}", rows, np.where(label == k, 1.0, -1.0)) for k in targets]
 
 
 def share_of(budget: int, n_problems: int) -> int:

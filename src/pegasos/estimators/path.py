@@ -8,7 +8,6 @@ from typing import Any
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import Data, LinearClassifier
 from pegasos.estimators.one_vs_all import Task, solve_all
-from pegasos.estimators.sweeps import sweep_path
 
 
 def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[Any]:
@@ -19,17 +18,19 @@ def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[
     deadline = time.perf_counter() + stop.max_seconds
     with unit._at_work():
         data = unit._read(X, y, sample_weight)
-        task = unit._task(data, loss, stop, None)
+        task = unit._task(data, loss, stop)
         fits = [task._replace(c=C * data.c) for C in Cs]
-        answers, interrupted = sweep_path(task, Cs, deadline)
+        answers, interrupted = task.sweep(Cs, deadline)
         if not interrupted:
             runs, interrupted = solve_all(fits, deadline, answers)
     if interrupted:
         raise KeyboardInterrupt
     for model, fit, found in zip(models, fits, runs, strict=True):
         _hand_over(unit, model, fit, found, data)
-    for model, found in zip(models, runs, strict=True):
+    for model, fit, found in zip(models, fits, runs, strict=True):
         model._close(found)
+        with model._at_work():
+            model._calibrate(fit, data._replace(c=fit.c), deadline)
     return models
 
 
@@ -43,4 +44,5 @@ def _hand_over(unit: LinearClassifier, model: Any, fit: Task, runs: Any, data: D
     for name in unit._of_reading:
         if hasattr(unit, name):
             setattr(model, name, getattr(unit, name))
+    model._C = model.C
     model._record(fit, runs, data.kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pegasos.estimators.classifier import Data, kept_weights
-from pegasos.estimators.linear import COMMON, LinearSVC
+from pegasos.estimators.linear import COMMON, PROBABILITY, LinearSVC
 from pegasos.maps.polynomial import PolynomialMap
 
 _OF_MAP = ("degree", "gamma", "coef0", "coefficients", "interaction_only", "width")
@@ -31,6 +31,7 @@ class PolynomialSVC(LinearSVC):
     width : int, default=2**22
         Most columns; if phi has more they are hashed to this number, with a warning.
     loss : {{"squared_hinge", "hinge", "pinball"}} or a loss object, default="squared_hinge"
+    {PROBABILITY}
     {COMMON}
     map_ : PolynomialMap
         The map, fitted: it names the columns of `coef_`, which are those of phi.
@@ -70,6 +71,7 @@ class PolynomialSVC(LinearSVC):
         multi_class="ovr",
         center=None,
         solver="auto",
+        probability=False,
         n_threads=None,
         random_state=None,
         warm_start=False,
@@ -90,6 +92,7 @@ class PolynomialSVC(LinearSVC):
             multi_class=multi_class,
             center=center,
             solver=solver,
+            probability=probability,
             n_threads=n_threads,
             random_state=random_state,
             warm_start=warm_start,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pegasos.model.linear import chosen
+from pegasos.objective.multiclass import multiclass_problem
+from pegasos.objective.problem import make_problem
 from pegasos.solvers.iterate import Scalars, SubgradientState, empty_state
+from pegasos.solvers.multiclass_steps import MulticlassSteps
+from pegasos.solvers.subgradient import Subgradient
 
 
 class Progressive(NamedTuple):
@@ -36,6 +41,41 @@ class Stream(NamedTuple):
         """Errors and mean loss (weighted as in the objective; of several problems their mean)."""
         total = sum(state.scalars.losses for state in self.states)
         return Progressive(self.rows, self.errors, total / max(1, self.rows * len(self.states)))
+
+
+class Batch(NamedTuple):
+    """Rows of a stream, the numbers of their classes, c_i, the loss, a centre for each weight
+    vector, the reading of b."""
+
+    rows: Any
+    label: np.ndarray
+    c: np.ndarray
+    loss: Any
+    centers: np.ndarray
+    free: bool
+
+
+Learnt = tuple[list[SubgradientState], list[np.ndarray]]  # states, scores of the rows before
+
+
+def steps_of_each(method: Subgradient, batch: Batch, states: list[SubgradientState]) -> Learnt:
+    """Every problem learns the rows for itself."""
+    found = []
+    for k, state in enumerate(states):
+        y = np.where(batch.label == (k if len(states) > 1 else 1), 1.0, -1.0)
+        problem = make_problem(batch.rows, y, batch.c, batch.loss, batch.centers[k], batch.free)
+        found.append(method.on_stream(problem, state))
+    return [state for state, _ in found], [scores for _, scores in found]
+
+
+def steps_of_all(method: Subgradient, batch: Batch, states: list[SubgradientState]) -> Learnt:
+    """All classes learn the rows together."""
+    if len(states) == 1:  # of w_1 = -w_0 the difference pays half the penalty
+        half = replace(method, lam=0.5 * (method.lam or 0.0))
+        return steps_of_each(half, batch, states)
+    center = np.ascontiguousarray(batch.centers.T)
+    problem = multiclass_problem(batch.rows, batch.label, batch.c, center, batch.free)
+    return MulticlassSteps(method).on_stream(problem, states)
 
 
 def begin(n_classes: int, n_features: int) -> Stream:

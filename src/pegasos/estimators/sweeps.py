@@ -27,10 +27,10 @@ MOST_EPOCHS = 500  # together; what is slower goes on alone, and may change its 
 
 
 class Swept(NamedTuple):
-    """The end of a run that was a lane: what a state tells."""
+    """What a state tells at the end of a run, kept in its place."""
 
     epoch: int
-    choice: Choice
+    choice: Choice | None
 
 
 Answers = dict[tuple[int, int], Found]  # of (fit, problem)
@@ -53,7 +53,7 @@ def goal_of(task: Task, deadline: float, budget: float) -> Goal:
 
 def sweep_path(task: Task, Cs: list[float], deadline: float) -> tuple[Answers, bool]:
     """Answers for (value, problem) where descent is the method; whether Ctrl-C came."""
-    shared = shared_problem(task)
+    shared = task.shared()
     if shared is None:
         return {}, False
     budgets = [descent_budget(shared._replace(c=C * task.c)) for C in Cs]

@@ -11,6 +11,7 @@ import numpy as np
 
 from pegasos.core.cross import gathered, stacked
 from pegasos.model import kernel_record
+from pegasos.model.decision import Decision
 from pegasos.model.kernel_record import KernelRecord
 from pegasos.model.linear import check_classes, check_names, n_features_of
 from pegasos.model.vectors import check_rows, rows_of, to_arrays
@@ -56,6 +57,7 @@ class CellsRecord(NamedTuple):
     fit: dict[str, Any]
     reading: dict[str, Any]
     stream: None = None
+    decision: Decision = Decision()
 
     @property
     def machines(self) -> list[KernelRecord]:

@@ -18,6 +18,7 @@ from pegasos.data import container
 from pegasos.data.atomic import replacing
 from pegasos.data.errors import DataError
 from pegasos.objective.certificate import Certificate, Evaluation
+from pegasos.objective.multiclass import MulticlassProblem
 from pegasos.objective.problem import Problem
 from pegasos.solvers import (
     auto,
@@ -67,6 +68,7 @@ _KEPT_OF_PROBLEM = ("q", "center", "free")
 # arrays that compiled loops index without a look at their lengths: by rows, by weights
 _BY_ROW = frozenset("a alpha h lo order over q response s S scores slopes stays u under up".split())
 _BY_WEIGHT = frozenset(("w", "v", "center", "gradient", "diagonal"))
+_BY_CLASS = frozenset(("alpha", "S", *_BY_WEIGHT))  # besides, if the problem is of several classes
 
 
 def save(
@@ -160,7 +162,7 @@ class _Writer:
             return value.item()
         if isinstance(value, type) and issubclass(value, np.floating):
             return {"dtype": np.dtype(value).name}
-        if isinstance(value, Problem):
+        if isinstance(value, Problem | MulticlassProblem):
             parts = {key: self.encode(getattr(value, key)) for key in _KEPT_OF_PROBLEM}
             return {"type": "Problem", "bias": self.encode(float(value.rows.bias)), **parts}
         if type(value).__name__ in _TYPES:
@@ -217,8 +219,10 @@ class _Reader:
 
     def _check_length(self, name: str, array: np.ndarray) -> None:
         n, width = n_rows(self.problem.rows), n_columns(self.problem.rows) + 1
-        wanted = {**dict.fromkeys(_BY_ROW, n), **dict.fromkeys(_BY_WEIGHT, width)}
-        if name in wanted and array.shape[:1] != (wanted[name],):
-            raise ValueError(f"{name}: expected {wanted[name]} values, got shape {array.shape}")
+        wanted = {**dict.fromkeys(_BY_ROW, (n,)), **dict.fromkeys(_BY_WEIGHT, (width,))}
+        if name in wanted:
+            shape = wanted[name] + (self.problem.center.shape[1:] if name in _BY_CLASS else ())
+            if array.shape[: len(shape)] != shape:
+                raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
         if name == "order" and not np.all((array >= 0) & (array < n)):
             raise ValueError(f"order: not one of {n} rows")

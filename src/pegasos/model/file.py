@@ -15,7 +15,7 @@ import numpy as np
 from pegasos.data import container
 from pegasos.data.atomic import writing
 from pegasos.data.errors import DataError
-from pegasos.model import cells_record, kernel_record
+from pegasos.model import cells_record, decision, kernel_record
 from pegasos.model.cells_record import CELL_KINDS, CellsRecord
 from pegasos.model.kernel_record import KERNEL_KINDS, KernelRecord
 from pegasos.model.linear import (
@@ -30,7 +30,14 @@ from pegasos.model.linear import (
 
 FORMAT, VERSION = "pegasos-model", 1
 _REQUIRED = ["classes", "kind"]
-_OF_SOME = ("cells", "kernel", "map", "n_features")  # required wherever they are
+_OF_SOME = (
+    "cells",
+    "decision",
+    "kernel",
+    "map",
+    "n_features",
+    "pairs",
+)  # required wherever they are
 _KNOWN = {*_REQUIRED, *_OF_SOME, "names", "parameters", "fit", "reading"}
 _MAX_TEXT = 1 << 26  # characters of an array of class names: their number times the longest
 _STREAM = "stream_"  # begins the names of the arrays of a stream's state
@@ -46,6 +53,10 @@ def save(path: str | os.PathLike[str], model: Model) -> None:
     if code is None:
         raise ValueError(f"classes of type {model.classes.dtype} cannot be saved")
     own, arrays = _parts(model)
+    kept = decision.to_json(model.decision)
+    if kept:
+        decision.from_json(kept, len(model.classes))  # what is written can be read
+        own["decision"] = kept
     for name, array in (model.stream or {}).items():
         arrays[_STREAM + name] = array
     description: dict[str, Any] = {
@@ -75,10 +86,11 @@ def _parts(model: Model) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     arrays = {"coef": model.coef, "intercept": model.intercept}
     if model.center is not None:
         arrays |= {"center_coef": model.center[0], "center_intercept": model.center[1]}
-    if model.map is None:
-        return {}, arrays
-    arrays |= {_MAP + name: array for name, array in model.map.arrays.items()}
-    return {"map": model.map.facts, "n_features": model.map.n_features}, arrays
+    own: dict[str, Any] = {"pairs": True} if model.pairs else {}
+    if model.map is not None:
+        own |= {"map": model.map.facts, "n_features": model.map.n_features}
+        arrays |= {_MAP + name: array for name, array in model.map.arrays.items()}
+    return own, arrays
 
 
 def load_linear(path: str | os.PathLike[str], purpose: str) -> LinearModel:
@@ -119,10 +131,12 @@ def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         isinstance(names, list) and all(isinstance(name, str) for name in names)
     ):
         raise ValueError("names: expected a list of texts")
+    classes = _classes(_typed(description, "classes", dict))
     common = {
         "kind": _typed(description, "kind", str),
-        "classes": _classes(_typed(description, "classes", dict)),
+        "classes": classes,
         "names": names,
+        "decision": decision.from_json(description.get("decision", {}), len(classes)),
         **{name: _typed(description, name, dict) for name in ("parameters", "fit", "reading")},
     }
     if common["kind"] in KERNEL_KINDS:
@@ -133,6 +147,7 @@ def _model(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         known = ", ".join(KINDS + KERNEL_KINDS + CELL_KINDS)
         raise ValueError(f"kind: {common['kind'][:40]!r} is not one of {known}")
     common["map"] = _map(description, arrays) if common["kind"] in MAPPED else None
+    common["pairs"] = "pairs" in description and _typed(description, "pairs", bool)
     return _linear(common, arrays)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegasos.model.pairs import couples
 from pegasos.objective.kernel_points import Points, points, take
 from pegasos.objective.kernel_sums import kernel_sums
 
@@ -45,19 +46,4 @@ def scores_of(model: KernelModel, X: Any) -> np.ndarray:
 
 def of_pairs(sums: list[np.ndarray]) -> np.ndarray:
     """Scores of the pairs from the sums over the support vectors of each class."""
-    K = len(sums)
-    pairs = [(i, j) for i in range(K) for j in range(i + 1, K)]
-    return np.column_stack([sums[i][:, j - 1] + sums[j][:, i] for i, j in pairs])
-
-
-def votes(scores: np.ndarray, n_classes: int) -> np.ndarray:
-    """The number of the class that wins most pairs; of equals the first."""
-    count = np.zeros((len(scores), n_classes), dtype=np.int64)
-    k = 0
-    for i in range(n_classes):
-        for j in range(i + 1, n_classes):
-            first = scores[:, k] > 0.0
-            count[:, i] += first
-            count[:, j] += ~first
-            k += 1
-    return count.argmax(axis=1)
+    return np.column_stack([sums[i][:, j - 1] + sums[j][:, i] for i, j in couples(len(sums))])

@@ -9,6 +9,7 @@ import numpy as np
 
 from pegasos.core.rows import DenseRows
 from pegasos.model import kernel_stream
+from pegasos.model.decision import Decision
 from pegasos.model.kernel import KernelModel
 from pegasos.model.linear import check_classes, check_names, n_features_of
 from pegasos.model.vectors import check_points, rows_of, to_arrays
@@ -45,6 +46,7 @@ class KernelRecord(NamedTuple):
     fit: dict[str, Any]
     reading: dict[str, Any]
     stream: dict[str, np.ndarray] | None = None
+    decision: Decision = Decision()
 
     @property
     def pairs(self) -> bool:

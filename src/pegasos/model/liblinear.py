@@ -38,8 +38,12 @@ _HEAD = ("solver_type", "nr_class", "label", "nr_feature", "bias")
 def save(path: str | os.PathLike[str], model: LinearModel) -> None:
     """Write a model as LIBLINEAR does; its classes must be whole numbers."""
     labels = model.classes
+    if model.pairs:
+        raise ValueError("LIBLINEAR has no models of pairs of classes: use multi_class='ovr'")
     if labels.dtype.kind not in "iu" and not np.all(np.mod(_numbers(labels), 1) == 0):
         raise ValueError("LIBLINEAR models need classes that are whole numbers")
+    if model.decision.threshold:
+        raise ValueError("LIBLINEAR models have no threshold: fit again, or set threshold_ to 0")
     order = labels[::-1] if len(labels) == 2 else labels
     biased = bool(model.intercept.any())
     weights = np.column_stack([model.coef, model.intercept]) if biased else model.coef

@@ -8,6 +8,8 @@ import numpy as np
 
 from pegasos.core.matrix import all_products, products
 from pegasos.model import stream as streams
+from pegasos.model.decision import Decision
+from pegasos.model.pairs import n_problems
 
 MAPPED = ("FixedSizeSVC", "PolynomialSVC")  # linear in what a map makes of the rows
 KINDS = ("LinearSVC", "LogisticRegression", "PegasosClassifier", *MAPPED)
@@ -25,11 +27,13 @@ class MapRecord(NamedTuple):
 
 
 class LinearModel(NamedTuple):
-    """Scores X coef' + intercept, one column per class (one in all for two classes).
+    """Scores X coef' + intercept, one column per class (one in all for two classes), or one per
+    pair of classes if `pairs`.
 
     `fit` holds facts about the fit (certificates, stop reasons, solvers, epochs), `parameters`
     those of the estimator, `reading` how its data file was read; `stream` is what a learner from
-    a stream needs to go on (see `model.stream`); `map` what rows go through first.
+    a stream needs to go on (see `model.stream`); `map` what rows go through first; `decision` what
+    scores become.
     """
 
     kind: str
@@ -43,6 +47,8 @@ class LinearModel(NamedTuple):
     center: tuple[np.ndarray, np.ndarray] | None = None
     stream: dict[str, np.ndarray] | None = None
     map: MapRecord | None = None
+    pairs: bool = False
+    decision: Decision = Decision()
 
     @property
     def n_features(self) -> int:
@@ -61,22 +67,18 @@ def scores_of(weights: list[np.ndarray], rows: Any) -> np.ndarray:
     return all_products(rows, np.column_stack(weights))
 
 
-def chosen(scores: np.ndarray) -> np.ndarray:
-    """The number of the class of each row."""
-    return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-
-
-def probabilities(scores: np.ndarray) -> np.ndarray:
-    """Of the classes, for a logistic model; of several they are normalised to sum to 1."""
-    p = 1.0 / (1.0 + np.exp(-np.clip(scores, -700.0, 700.0)))
-    if p.shape[1] == 1:
-        return np.column_stack([1.0 - p, p])
-    return p / p.sum(axis=1, keepdims=True)
+def chosen(scores: np.ndarray, threshold: float = 0.0) -> np.ndarray:
+    """The number of the class of each row; the threshold is for two classes."""
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > threshold).astype(int)
+    return scores.argmax(axis=1)
 
 
 def check(model: LinearModel) -> LinearModel:
     """The same model, if prediction with it can never fail; else a ValueError that says why."""
-    K = 1 if len(model.classes) == 2 else len(model.classes)
+    if model.pairs and (len(model.classes) == 2 or model.stream is not None):
+        raise ValueError("pairs: not of two classes, nor of what learns from a stream")
+    K = n_problems(len(model.classes), model.pairs)
     if model.kind not in KINDS:
         raise ValueError(f"kind: {str(model.kind)[:40]!r} is not one of {', '.join(KINDS)}")
     if (model.map is not None) != (model.kind in MAPPED):

@@ -130,7 +130,7 @@ def _weighed(problem: Problem, alpha, v, w: np.ndarray, scores: np.ndarray) -> E
     away = w - problem.center
     if problem.free:
         away[-1] = 0.0
-    primal = 0.5 * float(away @ away) + _loss_sum(problem, margins)
+    primal = 0.5 * float(away @ away) + loss_sum(problem, margins)
     dual = -0.5 * float(v @ v) - float(problem.center @ v) - _conjugate_sum(problem, alpha)
     return Evaluation(w, alpha, margins, Certificate(primal, dual))
 
@@ -202,7 +202,8 @@ def _tilt(problem, scores, t):
 
 
 @hot
-def _loss_sum(problem, margins):
+def loss_sum(problem, margins):
+    """sum c_i l(z_i)"""
     total = 0.0
     for i in range(margins.shape[0]):
         total += problem.c[i] * value(problem.loss, margins[i])

@@ -38,17 +38,22 @@ def C_from_lam(lam: float, total_weight: float) -> float:  # noqa: N802
     return 1.0 / (lam * total_weight)
 
 
-def make_problem(rows, y, c, loss, center=None, free=False) -> Problem:
-    """A checked problem. Overflow is refused here, so that no solver meets it."""
-    if center is None:
-        center = np.zeros(n_columns(rows) + 1)
-    q = sqnorms(rows)
+def check_weight(c: np.ndarray, q: np.ndarray) -> None:
+    """Overflow is refused here, so that no solver meets it."""
     weight = float((c * q).max(initial=0.0))
     if not weight < MAX_WEIGHT:
         raise ValueError(
             f"C times the squared size of the data is {weight:.0e}, beyond {MAX_WEIGHT:.0e}: the "
             "penalty would be lost in rounding. Scale the features (StandardScaler) or lower C."
         )
+
+
+def make_problem(rows, y, c, loss, center=None, free=False) -> Problem:
+    """A checked problem."""
+    if center is None:
+        center = np.zeros(n_columns(rows) + 1)
+    q = sqnorms(rows)
+    check_weight(c, q)
     low, high = domain(check_loss(loss))
     if free and not low <= 0.0 <= high:
         raise ValueError(

@@ -37,6 +37,8 @@ class DecisionDisplay:
     ax_, figure_ : after `plot`
     """
 
+    threshold = 0.0  # where the boundary is, of two classes
+
     def __init__(self, axes, scores, *, X, y, classes, regions, vectors=None):
         (self.axis0, self.axis1), self.scores, self.regions = axes, scores, regions
         self.X, self.y, self.classes, self.vectors = X, y, classes, vectors
@@ -83,6 +85,7 @@ class DecisionDisplay:
             regions=np.searchsorted(model.classes_, model.predict(asked)).reshape(grid, grid),
             vectors=_vectors(model),
         )
+        display.threshold = float(getattr(model, "threshold_", 0.0))
         return display.plot(ax=ax, **options)
 
     def plot(self, ax=None, *, margins=True, support=True, legend=True, size=14.0):
@@ -142,7 +145,7 @@ class DecisionDisplay:
             for lead in self._leads():
                 ax.contour(*grid, lead, [0.0], linewidths=1.4, **line)
             return
-        ax.contour(*grid, self.scores, [0.0], linewidths=1.8, **line)
+        ax.contour(*grid, self.scores, [self.threshold], linewidths=1.8, **line)
         if margins:
             dashed = {"linewidths": 1.0, "linestyles": "dashed", **line}
             ax.contour(*grid, self.scores, [-1.0, 1.0], **dashed)

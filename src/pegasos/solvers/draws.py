@@ -11,6 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pegasos.core.dispatch import helper
+from pegasos.core.rng import uniform
+
 SAMPLINGS = ("replacement", "permuted", "order")
 
 
@@ -46,3 +49,14 @@ def _by_content(digests: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.
     order = np.lexsort((label, digests))
     new = (np.diff(digests[order]) != 0) | (np.diff(label[order]) != 0)
     return order, np.flatnonzero(np.append(True, new))
+
+
+@helper
+def draw(order, rng, rule, place, n):
+    """Where the rows of the next step stand in the order."""
+    if rule.sampling != 0:
+        return place
+    for r in range(rule.k if rule.k < n else 0):
+        j = r + np.int64(uniform(rng) * (n - r))
+        order[r], order[j] = order[j], order[r]
+    return 0

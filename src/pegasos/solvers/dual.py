@@ -14,6 +14,9 @@ Moves:     after `patience` epochs, for a loss of two lines, each epoch begins a
 Stopping:  `estimate`, the sum over the epoch of c_i l(z_i) + c_i l*(-alpha_i/c_i) + alpha_i z_i:
            each term is >= 0 and their sum at one w is the duality gap. The driver certifies.
 
+The loop is the same for the problem of several classes; what it does with a row are verbs, for that
+one in `solvers.crammer_singer`.
+
 Hsieh, Chang, Lin, Keerthi, Sundararajan, ICML 2008, Algorithm 3; Shalev-Shwartz, Zhang, JMLR 2013.
 """
 
@@ -24,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine
 from pegasos.core.rng import arrange, stream
@@ -36,7 +40,7 @@ from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
 from pegasos.solvers.steps import Place, Tally, settled, steps
 from pegasos.solvers.team import round_length, team_steps
 
-_SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
+SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
 _CACHED = 1 << 23  # entries that a processor may hold
 _BLOCK = 32  # rows that follow each other in memory
 
@@ -95,15 +99,11 @@ class Dual:
     memory: int = 3
     patience: int = 20
 
-    def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> DualState:
+    def init(self, problem: Any, seed: int, alpha: np.ndarray | None = None) -> DualState:
         n = n_rows(problem.rows)
-        w = problem.center.copy()
-        if alpha is not None:
-            low, high = domain(problem.loss)
-            alpha = np.clip(alpha, low * problem.c, high * problem.c)
-            w += combine(problem.rows, problem.y * alpha)
+        alpha, w = start(problem, alpha)
         return DualState(
-            alpha=np.zeros(n) if alpha is None else alpha,
+            alpha=alpha,
             w=w,
             order=np.arange(n),
             listed=np.arange(n),
@@ -126,14 +126,14 @@ class Dual:
             past=None,
         )
 
-    def step(self, problem: Problem, state: DualState) -> DualState:
+    def step(self, problem: Any, state: DualState) -> DualState:
         """One epoch over the active rows, or a slice of a long one."""
         if state.cursor == 0:
             state = self._combine(problem, state)
             size = _BLOCK if n_entries(problem.rows) > _CACHED else len(state.order)
             left = state.listed, state.active, state.stays, state.order
             state = state._replace(active=arrange(*left, (size, state.rng)))
-        state = _advance(problem, state)
+        state = state.plus(*advance(problem, _place(problem, state), (state.cursor, state.active)))
         if state.cursor < state.active:
             return state
         away = state.w - problem.center
@@ -143,22 +143,22 @@ class Dual:
             losses=0.0,
             moves=0,
             estimate=state.terms,
-            objective=0.5 * float(away @ away) + state.losses + state.aside,
+            objective=0.5 * float(np.vdot(away, away)) + state.losses + state.aside,
             radius=self.radius(state.terms),
             epoch=state.epoch + 1,
             still=state.still and state.moves == 0,
             exhausted=state.moves == 0,
         )
 
-    def _combine(self, problem: Problem, state: DualState) -> DualState:
+    def _combine(self, problem: Any, state: DualState) -> DualState:
         """Go to the best point in the span of the last moves, once descent has had its epochs."""
         place, visits = _place(problem, state), state.visits
         if not self.memory or state.epoch < self.patience or np.isnan(place.kink):
             return state
         if state.past is None:
             return state._replace(past=no_moves(problem, place, visits, self.memory), gain=0.0)
-        ready = worthwhile(problem, state.past, visits) and moved(state.gain, state.objective)
-        if not ready:
+        long_enough = worthwhile(problem, place, visits - state.past.visits)
+        if not (long_enough and moved(state.gain, state.objective)):
             return state
         past = combined(problem, place, state.past, state.gain, visits)
         return state._replace(past=past, gain=0.0, still=False)
@@ -167,10 +167,10 @@ class Dual:
         """How far margins may move at such a gap, or gaps, in units of ||x_i||, for shrinking."""
         return self.caution * np.sqrt(2.0 * np.maximum(0.0, gap)) if self.shrinking else np.inf
 
-    def candidate(self, problem: Problem, state: DualState) -> tuple[np.ndarray, None]:
+    def candidate(self, problem: Any, state: DualState) -> tuple[np.ndarray, None]:
         return state.alpha, None
 
-    def refresh(self, problem: Problem, state: DualState, seen: Evaluation) -> DualState:
+    def refresh(self, problem: Any, state: DualState, seen: Evaluation) -> DualState:
         """Go on from the exact w; a row whose exact margin says so stays or goes aside."""
         state.w[:] = seen.w
         state = state._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
@@ -180,29 +180,68 @@ class Dual:
         radius = min(state.radius, self.radius(seen.certificate.gap))
         if radius < np.inf:
             state = state._replace(radius=radius)
-            aside = _part(problem, _place(problem, state), seen.margins)
+            aside = part(problem, _place(problem, state), seen.margins)
         exhausted = state.exhausted and state.still
         active = len(state.listed)
         return state._replace(active=active, aside=aside, still=True, exhausted=exhausted)
 
 
-def _advance(problem: Problem, state: DualState) -> DualState:
-    """Steps on the rest of the epoch or on a slice of it, by one thread or by all."""
-    n, threads, place = n_rows(problem.rows), allowed(), _place(problem, state)
-    length = max(1, _SLICE * n // max(1, n_entries(problem.rows)))
-    between = round_length(problem, state.active, threads)
-    if between:
-        last = min(state.active, state.cursor + threads * length)
-        tally = team_steps(problem, place, (state.cursor, last), between, threads)
-    else:
-        last = min(state.active, state.cursor + length)
-        tally = Tally(*_sweep(problem, place, state.cursor, last))
-    return state.plus(last - state.cursor, tally)
-
-
-def _place(problem: Problem, state: DualState) -> Place:
+def _place(problem: Any, state: DualState) -> Place:
     where = state.alpha, state.w, state.order, state.stays
-    return Place(*where, state.radius, kink(problem.loss))
+    return Place(*where, state.radius, bend(problem))
+
+
+@generic
+def start(problem: Any, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """A feasible alpha, near the one that is given if any, and w(alpha)"""
+
+
+@generic
+def bend(problem: Any) -> float:
+    """The k of `solvers.moves` if the dual is quadratic, else NaN"""
+
+
+@generic
+def advance(problem: Any, place: Place, span: tuple[int, int]) -> tuple[int, Tally]:
+    """Steps on rows order[first:last] of the span, or on some of them; how many, and their sums"""
+
+
+@generic
+def part(problem: Any, place: Place, margins: np.ndarray) -> float:
+    """Set rows aside whose exact margins say so; their loss"""
+
+
+@start.register(Problem)
+def _(problem, alpha):
+    if alpha is None:
+        return np.zeros(n_rows(problem.rows)), problem.center.copy()
+    low, high = domain(problem.loss)
+    alpha = np.clip(alpha, low * problem.c, high * problem.c)
+    return alpha, problem.center + combine(problem.rows, problem.y * alpha)
+
+
+@bend.register(Problem)
+def _(problem):
+    return kink(problem.loss)
+
+
+@advance.register(Problem)
+def _(problem, place, span):
+    """By one thread or by all."""
+    first, end = span
+    n, threads = n_rows(problem.rows), allowed()
+    length = max(1, SLICE * n // max(1, n_entries(problem.rows)))
+    between = round_length(problem, end, threads)
+    if between:
+        last = min(end, first + threads * length)
+        return last - first, team_steps(problem, place, (first, last), between, threads)
+    last = min(end, first + length)
+    return last - first, Tally(*_sweep(problem, place, first, last))
+
+
+@part.register(Problem)
+def _(problem, place, margins):
+    return _part(problem, place, margins)
 
 
 @hot

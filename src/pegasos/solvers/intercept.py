@@ -5,6 +5,8 @@ Inner:    the same with (b - b_k)^2 / (2 rho) added: the virtual column takes th
           s = sqrt(rho), its weight is b / s and its centre b_k / s
 Update:   b_k <- b after each epoch of the inner solver: the method of multipliers on
           sum_i alpha_i y_i = 0 with b_k as multiplier and b - b_k = rho sum_i alpha_i y_i
+Several:  of several classes b, b_k and the sums are vectors
+
 Stopping: the inner estimate plus what the imbalance of alpha costs.
 
 Rockafellar 1976 (proximal point, method of multipliers).
@@ -17,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegasos.core.dispatch import generic
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.problem import Problem
 from pegasos.solvers.dual import Dual
@@ -33,7 +36,7 @@ def proximal_scale(norms: np.ndarray, total: float, weight: float = WEIGHT) -> f
 class InterceptState(NamedTuple):
     """The inner problem with its centre at b_k, the state of its solver, the whole estimate."""
 
-    problem: Problem
+    problem: Any
     inner: Any
     estimate: float
 
@@ -61,7 +64,7 @@ class FreeIntercept:
     solver: Dual = field(default_factory=Dual)
     weight: float = WEIGHT
 
-    def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> InterceptState:
+    def init(self, problem: Any, seed: int, alpha: np.ndarray | None = None) -> InterceptState:
         bias = problem.rows.bias
         norms = problem.q - bias**2
         s = proximal_scale(norms, float(problem.c.sum()), self.weight)
@@ -72,17 +75,17 @@ class FreeIntercept:
         )
         return InterceptState(inner, self.solver.init(inner, seed, alpha), np.inf)
 
-    def step(self, problem: Problem, state: InterceptState) -> InterceptState:
+    def step(self, problem: Any, state: InterceptState) -> InterceptState:
         inner = self.solver.step(state.problem, state.inner)
         if inner.epoch == state.inner.epoch:
             return state._replace(inner=inner)
-        imbalance = float(inner.alpha @ problem.y)
-        balanced = abs(imbalance) <= 1e-15 * float(np.abs(inner.alpha).sum())
+        pull = float(np.abs(imbalance(problem, inner.alpha)).sum())
+        balanced = pull <= 1e-15 * float(np.abs(inner.alpha).sum())
         inner = inner._replace(exhausted=inner.exhausted and balanced)
-        inner = self._recentered(state.problem, inner, inner.w[-1])
-        return InterceptState(state.problem, inner, inner.estimate + abs(imbalance))
+        inner = self._recentered(state.problem, inner, np.copy(inner.w[-1]))
+        return InterceptState(state.problem, inner, inner.estimate + pull)
 
-    def _recentered(self, inner_problem: Problem, inner: Any, b: float) -> Any:
+    def _recentered(self, inner_problem: Any, inner: Any, b: np.ndarray) -> Any:
         """Move the centre of the virtual weight to b; w = w0 + v moves with it.
 
         The move at hand is then worth less or more, by what it has done to v.
@@ -92,22 +95,57 @@ class FreeIntercept:
         inner_problem.center[-1] = b
         if inner.past is None:
             return inner
-        return inner._replace(gain=inner.gain - shift * (v - inner.past.v[-1]))
+        return inner._replace(gain=inner.gain - float(np.vdot(shift, v - inner.past.v[-1])))
 
-    def candidate(self, problem: Problem, state: InterceptState) -> tuple[np.ndarray, None]:
-        return self.solver.candidate(state.problem, state.inner)
+    def candidate(self, problem: Any, state: InterceptState) -> tuple[np.ndarray, Any]:
+        alpha, _ = self.solver.candidate(state.problem, state.inner)
+        return alpha, proposed(problem, state.inner.w, state.problem.rows.bias)
 
-    def refresh(self, problem: Problem, state: InterceptState, seen: Evaluation) -> InterceptState:
-        """Go on from the exact w, its balanced alpha and the intercept that is best for it.
-
-        What the balance changes is no move of descent: its past begins anew.
-        """
-        inner_problem = state.problem
-        s = inner_problem.rows.bias
-        state.inner.alpha[:] = seen.alpha
-        b = seen.w[-1] * problem.rows.bias / s
-        inner_problem.center[-1] = b
-        w = seen.w.copy()
-        w[-1] = b + s * float(seen.alpha @ problem.y)
-        inner = self.solver.refresh(inner_problem, state.inner, seen._replace(w=w))
+    def refresh(self, problem: Any, state: InterceptState, seen: Evaluation) -> InterceptState:
+        """Go on from what an exact evaluation found."""
+        inner_problem, inner = state.problem, state.inner
+        w = corrected(problem, inner_problem, inner.alpha, seen)
+        if w is None:
+            return state._replace(
+                inner=self.solver.refresh(inner_problem, inner, seen._replace(w=inner.w))
+            )
+        inner = self.solver.refresh(inner_problem, inner, seen._replace(w=w))
         return state._replace(inner=inner._replace(past=None))
+
+
+@generic
+def corrected(problem: Any, inner: Any, alpha: np.ndarray, seen: Evaluation) -> np.ndarray | None:
+    """Take over the balanced alpha and the best intercept; the exact w that belongs to them. None:
+    descent goes on as it was"""
+
+
+@corrected.register(Problem)
+def _(problem, inner, alpha, seen):
+    """What the balance changes is no move of descent: its past begins anew."""
+    s = inner.rows.bias
+    alpha[:] = seen.alpha
+    b = seen.w[-1] * problem.rows.bias / s
+    inner.center[-1] = b
+    w = seen.w.copy()
+    w[-1] = b + s * imbalance(problem, seen.alpha)
+    return w
+
+
+@generic
+def imbalance(problem: Any, alpha: np.ndarray) -> Any:
+    """What a free intercept wants to be zero: the sum of the pulls of all rows"""
+
+
+@generic
+def proposed(problem: Any, w: np.ndarray, bias: float) -> np.ndarray | None:
+    """The point to certify, from a w for rows of this bias, where alpha does not tell all of it"""
+
+
+@imbalance.register(Problem)
+def _(problem, alpha):
+    return float(alpha @ problem.y)
+
+
+@proposed.register(Problem)
+def _(problem, w, bias):
+    return None

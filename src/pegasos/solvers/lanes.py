@@ -23,9 +23,10 @@ import numpy as np
 
 from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, lines
+from pegasos.core.many import row_axpys, row_dots
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import shuffle, stream
-from pegasos.core.rows import n_columns, n_entries, n_rows, row_axpys, row_dots, row_prefetch
+from pegasos.core.rows import n_columns, n_entries, n_rows, row_prefetch
 from pegasos.core.threads import side_by_side
 from pegasos.objective.certificate import Evaluation, evaluate_all
 from pegasos.objective.losses import conjugate, dual_step, value

@@ -10,6 +10,8 @@ Update:   alpha <- alpha + t (clip(alpha + sum_j theta_j S_j) - alpha), G theta 
 Slopes:   followed from move to move (the gain of an epoch is k s - z s - q s^2 / 2 summed over its
           steps s): as differences of sum alpha and w.v they would drown in rounding at small gaps
 
+Of several classes (`solvers.crammer_singer`) alpha and w are matrices; each U_j is w in one line.
+
 With one move this is conjugate gradients with an epoch of descent as preconditioner; since that is
 not symmetric and changes from epoch to epoch, a few moves do better. What the clip and the rows
 aside take away from a move costs a look at those rows, and at no others.
@@ -20,19 +22,20 @@ Notay, SIAM J. Sci. Comput. 2000 (flexible conjugate gradients); Bertrand, Massi
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
-from pegasos.core.rows import n_columns, n_rows, row_axpy, row_dot, row_work
+from pegasos.core.rows import n_rows, row_axpy, row_dot, row_work
 from pegasos.objective.losses import slope
 from pegasos.objective.problem import Problem
 from pegasos.solvers.steps import Place
 
 _SAME = 1e-10  # of 1: moves that agree so far say nothing new
 _NOTHING = 1e-20  # of the objective: the gain of steps in the last digit
-_COST = 2.0  # work between two steps in ns, for each row and column
+_COST = 2.0  # work between two steps in ns, for each entry of alpha and w
 
 
 class Moves(NamedTuple):
@@ -45,42 +48,42 @@ class Moves(NamedTuple):
     g: np.ndarray
     alpha: np.ndarray
     v: np.ndarray
-    b: float
+    b: np.ndarray
     visits: int
     oldest: int
 
 
-def no_moves(problem: Problem, place: Place, visits: int, memory: int) -> Moves:
+def no_moves(problem: Any, place: Place, visits: int, memory: int) -> Moves:
     """A first move begins here."""
-    n, width = n_rows(problem.rows), n_columns(problem.rows) + 1
-    S, U = np.zeros((n, memory)), np.zeros((memory, width))
+    S, U = np.zeros((*place.alpha.shape, memory)), np.zeros((memory, place.w.size))
     G, g = np.zeros((memory, memory)), np.zeros(memory)
-    v, b = place.w - problem.center, float(problem.center[-1])
+    v, b = place.w - problem.center, np.copy(problem.center[-1])
     return Moves(S, U, G, g, place.alpha.copy(), v, b, visits, 0)
 
 
-def worthwhile(problem: Problem, moves: Moves, visits: int) -> bool:
-    """Whether the move at hand has taken so long that a step costs little beside it."""
-    size = n_rows(problem.rows) + n_columns(problem.rows)
-    return (visits - moves.visits) * row_work(problem.rows) >= _COST * size
+def worthwhile(problem: Any, place: Place, visits: int) -> bool:
+    """Whether a move of so many visits has taken so long that a step costs little beside it."""
+    vectors = place.alpha.size / n_rows(problem.rows)
+    return visits * row_work(problem.rows) * vectors >= _COST * (place.alpha.size + place.w.size)
 
 
-def combined(problem: Problem, place: Place, moves: Moves, gain: float, visits: int) -> Moves:
+def combined(problem: Any, place: Place, moves: Moves, gain: float, visits: int) -> Moves:
     """Step to the best combination of the moves, the one at hand, which gained so much, included.
 
     alpha and w of `place` are changed; the step becomes a part of the move.
     """
     k, w0, (S, U, G, g, *_) = moves.oldest, problem.center, moves
-    U[k] = place.w - w0 - moves.v
-    S[:, k] = place.alpha - moves.alpha
+    U[k] = np.ravel(place.w - w0 - moves.v)
+    S[..., k] = place.alpha - moves.alpha
     along = U @ U[k]
     G[k], G[:, k] = along, along
     g -= along
-    g -= U[:, -1] * (w0[-1] - moves.b)  # a free intercept has moved the centre
+    shift = np.ravel(w0[-1] - moves.b)  # by which a free intercept has moved the centre
+    g -= U[:, -shift.size :] @ shift
     g[k] = gain - 0.5 * along[k]
     theta = _solution(G, g)
     dw, target = theta @ U, np.empty_like(place.alpha)
-    tilt = float(theta @ g) + _aim(problem, place, S, theta, dw, target)
+    tilt = float(theta @ g) + aim(problem, place, (S, theta), dw.reshape(place.w.shape), target)
     bend = float(dw @ dw)
     t = min(1.0, tilt / bend) if tilt > 0.0 and bend > 0.0 else 0.0
     if t > 0.0:
@@ -90,13 +93,13 @@ def combined(problem: Problem, place: Place, moves: Moves, gain: float, visits: 
         G[k] += t * along
         G[:, k] = G[k]
         G[k, k] += t * (along[k] + t * bend)
-        place.w[:] += t * dw
+        place.w[:] += t * dw.reshape(place.w.shape)
         place.alpha[:] = target if t == 1.0 else place.alpha + t * (target - place.alpha)
         U[k] += t * dw
-        S[:, k] = place.alpha - moves.alpha
+        S[..., k] = place.alpha - moves.alpha
     moves.alpha[:] = place.alpha
     moves.v[:] = place.w - w0
-    return moves._replace(b=float(w0[-1]), visits=visits, oldest=(k + 1) % len(g))
+    return moves._replace(b=np.copy(w0[-1]), visits=visits, oldest=(k + 1) % len(g))
 
 
 def moved(gain: float, objective: float) -> bool:
@@ -116,12 +119,20 @@ def _solution(G: np.ndarray, g: np.ndarray) -> np.ndarray:
     return inverse * (V @ ((V.T @ (inverse * g)) / sizes[sizes > _SAME]))
 
 
-@hot
-def _aim(problem, place, S, theta, dw, target):
-    """target = alpha + S theta, but in the box, and alpha for rows aside; dw follows.
+@generic
+def aim(problem: Any, place: Place, along: tuple, dw: np.ndarray, target: np.ndarray) -> float:
+    """target = alpha + S theta for along = (S, theta), but feasible, and alpha for rows aside; dw
+    follows. Returns what that changes in the slope of D."""
 
-    Returns what that changes in the slope of D.
-    """
+
+@aim.register(Problem)
+def _(problem, place, along, dw, target):
+    return _aim(problem, place, along, dw, target)
+
+
+@hot
+def _aim(problem, place, along, dw, target):
+    S, theta = along
     low, high = -slope(problem.loss, np.inf), -slope(problem.loss, -np.inf)
     tilt = 0.0
     for i in range(place.alpha.shape[0]):

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import helper
-from pegasos.core.matrix import products
+from pegasos.core.matrix import all_products, products
 from pegasos.objective.certificate import Certificate, Evaluation
 
 LONGEST = 1024  # steps whose lengths are kept
@@ -84,8 +84,9 @@ class Displacement:
 class Validation:
     """Stop when the score on rows kept aside has not risen for `patience` epochs.
 
-    `score(y, f)`, the more the better, of labels -1 and +1 and decision values f; by default the
-    share of rows that are right. Solvers want X as rows, and y as these labels.
+    `score(y, f)`, the more the better, of labels -1 and +1 and decision values f (of numbers of
+    classes and a column for each, where one problem has them all); by default the share of rows
+    that are right. Solvers want X as rows, and y as these labels or numbers.
     """
 
     X: Any = field(repr=False)
@@ -108,8 +109,12 @@ class Validation:
 
     def score_of(self, w: np.ndarray) -> float:
         """The score of w; one that is no number is the lowest."""
-        f = products(self.X, w)
-        right = (f > 0.0) == (self.y > 0.0)
+        if w.ndim == 2:
+            f = all_products(self.X, w)
+            right = f.argmax(axis=1) == self.y
+        else:
+            f = products(self.X, w)
+            right = (f > 0.0) == (self.y > 0.0)
         score = float(np.mean(right) if self.score is None else self.score(self.y, f))
         return -np.inf if np.isnan(score) else score
 
@@ -145,8 +150,8 @@ def heeding(solver: Any, rules: tuple[Any, ...]) -> Any:
         return solver
     if not hasattr(solver, "quiet"):
         raise ValueError(
-            f"stop={looks[0]!r} looks at single subgradient steps, which are those of "
-            f"PegasosClassifier; {type(solver).__name__} stops by tol, or by Validation"
+            f"stop={looks[0]!r} looks at the single steps of a binary problem, which are those of "
+            "PegasosClassifier with multi_class='ovr' or 'ovo'; here use tol, or Validation"
         )
     return replace(solver, quiet=tuple(rule.quiet for rule in looks))
 

@@ -3,7 +3,8 @@
 Problem:   min_w lam/2 ||w - w0||^2 + (1/n) sum_i r_i l(z_i),  lam = 1/sum(c), r_i = n c_i / sum(c),
            which is P / sum(c) of `objective.problem`
 Update:    w <- w - eta_t (lam (w - w0) + (1/k) sum_{i in A_t} r_i l'(z_i) y_i x_i), A_t of k rows;
-           then onto the ball ||w - w0|| <= radius, if asked
+           then onto the ball ||w - w0|| <= radius, if asked: at the optimum lam/2 ||w - w0||^2 is
+           at most the mean loss at w0 (for pinball, half of it: by the dual)
 Offset:    free: b <- b - eta_t (1/k) sum r_i l'(z_i) y_i; damped: min(eta_t, 1/sqrt(t)) for eta_t,
            since no penalty calls b back from a first step of 1/lam; residual: b = mean of y - w.x
            over the rows of a step (of one row it stays: it would make the margin 1 whatever w is)
@@ -31,22 +32,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.dispatch import helper
+from pegasos.core.dispatch import generic, helper
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine, products
 from pegasos.core.prefetch import prefetch
-from pegasos.core.rng import shuffle, uniform
+from pegasos.core.rng import shuffle
 from pegasos.core.rows import n_entries, n_rows, row_axpy, row_dot, row_prefetch
-from pegasos.objective.certificate import Evaluation
+from pegasos.objective.certificate import Evaluation, loss_sum
 from pegasos.objective.losses import Pinball, conjugate, domain, slope, value
 from pegasos.objective.problem import Problem
+from pegasos.solvers.draws import SAMPLINGS, draw
 from pegasos.solvers.iterate import NONE, Scalars, SubgradientState, empty_state
 from pegasos.solvers.schedules import pegasos_steps
 from pegasos.solvers.stops import LONGEST, quiet
 
-SAMPLINGS = ("replacement", "permuted", "order")
 OFFSETS = ("none", "free", "residual", "damped")
-_SLICE = 1 << 24  # entries between two returns to Python
+SLICE = 1 << 24  # entries between two returns to Python
 _AHEAD = 3
 
 
@@ -87,8 +88,7 @@ class Subgradient:
         self, problem: Problem, seed: int, alpha: np.ndarray | None = None
     ) -> SubgradientState:
         n = n_rows(problem.rows)
-        base = products(problem.rows, problem.center) if problem.center.any() else np.zeros(n)
-        state = _at(empty_state(problem.center.size, seed), base)
+        state = _at(empty_state(problem.center.size, seed), _base(problem))
         rows = {"past": np.zeros(0), "alpha": np.zeros(n), "alpha_past": np.zeros(n)}
         lengths = np.full(LONGEST, np.inf)
         return state._replace(vectors=state.vectors._replace(**rows, lengths=lengths))
@@ -99,14 +99,14 @@ class Subgradient:
         rule = self.rule(problem)
         if state.cursor == 0 and self.sampling == "permuted" and rule.k < n:
             shuffle(state.vectors.order, n, state.vectors.rng)
-        most = max(1, _SLICE * n // max(1, n_entries(problem.rows)) // rule.k)
+        most = max(1, SLICE * n // max(1, n_entries(problem.rows)) // rule.k)
         count = min(most, -(-(n - state.cursor) // rule.k))
         return self.advance(problem, state, count)
 
     def advance(self, problem: Problem, state: SubgradientState, count: int) -> SubgradientState:
         """`count` steps, within the epoch; fewer where they fall quiet."""
-        problem, rule = self._without_column(problem), self.rule(problem)
-        etas, rhos = self._paces(problem, state.t, count)
+        problem, rule = self.without_column(problem), self.rule(problem, state.base)
+        etas, rhos = self.paces(problem, state.t, count)
         limits = np.array(self.quiet, dtype=np.float64).reshape(-1, 2)
         taken, *sums = _steps(problem, rule, state, etas, rhos, limits)
         state = state._replace(
@@ -126,15 +126,16 @@ class Subgradient:
         state = state._replace(
             vectors=old._replace(**{k: v.copy() for k, v in old._asdict().items()})
         )
-        method = replace(self, sampling="order", tail=False)
-        rule, problem, never = method.rule(problem), self._without_column(problem), np.empty((0, 2))
-        state = _at(state, np.zeros(n), scores=np.zeros(n))
-        etas, rhos = method._paces(problem, state.t, -(-n // rule.k))
+        ball = self.projection and not problem.center.any()  # else of a radius yet unknown
+        method = replace(self, sampling="order", tail=False, projection=ball)
+        state = _at(state, _base(problem), scores=np.zeros(n))
+        rule, problem, never = method.rule(problem), self.without_column(problem), np.empty((0, 2))
+        etas, rhos = method.paces(problem, state.t, -(-n // rule.k))
         taken, *sums = _steps(problem, rule, state, etas, rhos, never)
         state = state._replace(scalars=Scalars(*sums), t=state.t + taken)
         return _at(state, np.zeros(0)), state.vectors.scores
 
-    def _paces(self, problem: Problem, t: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def paces(self, problem: Any, t: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         """eta and rho of `count` steps after the first t."""
         n = n_rows(problem.rows)
         ts = np.arange(t + 1, t + count + 1, dtype=np.float64)
@@ -153,27 +154,27 @@ class Subgradient:
             w[-1] = (s.b_sum / s.mass if averaged else s.b) / bias
         return w
 
-    def _without_column(self, problem: Problem) -> Problem:
+    def without_column(self, problem: Any) -> Any:
         """A free offset is a number of its own, not the weight of a column."""
         if self.offset == "none":
             return problem
         rows, bias = problem.rows, problem.rows.bias
         return problem._replace(rows=rows._replace(bias=0.0), q=problem.q - bias * bias)
 
-    def _lam(self, problem: Problem) -> float:
+    def _lam(self, problem: Any) -> float:
         return 1.0 / float(problem.c.sum()) if self.lam is None else self.lam
 
-    def rule(self, problem: Problem) -> Rule:
-        """The method on this problem, in numbers."""
+    def rule(self, problem: Any, base: np.ndarray = NONE) -> Rule:
+        """The method on this problem, in numbers; `base` is X w0."""
         n, lam = n_rows(problem.rows), self._lam(problem)
-        reach = 1.0 if isinstance(problem.loss, Pinball) else 2.0 * value(problem.loss, 0.0)
+        reach = reach_of(problem, base) if self.projection else np.inf
         return Rule(
             lam if self.shrink else 0.0,
             n / float(problem.c.sum()) if self.lam is None else 1.0,
             min(self.batch or n, n),
             SAMPLINGS.index(self.sampling),
             OFFSETS.index(self.offset),
-            float(np.sqrt(reach / lam)) if self.projection else np.inf,
+            float(np.sqrt(reach / lam)),
         )
 
     def candidate(self, problem: Problem, state: SubgradientState) -> tuple[np.ndarray, np.ndarray]:
@@ -182,13 +183,32 @@ class Subgradient:
         alpha, past = s.scale * x.alpha, x.past
         if s.mass > 0.0:
             alpha = (s.held * x.alpha + x.alpha_past) / s.mass
-            past = combine(self._without_column(problem).rows, problem.y * x.alpha_past)
+            past = combine(self.without_column(problem).rows, problem.y * x.alpha_past)
         low, high = domain(problem.loss)
         w = problem.center + self.point(state, past, problem.rows.bias)
         return np.clip(alpha, low * problem.c, high * problem.c), w
 
     def refresh(self, problem: Problem, state: Any, seen: Evaluation) -> Any:
         return state
+
+
+def _base(problem: Problem) -> np.ndarray:
+    """X w0"""
+    w0 = problem.center
+    return products(problem.rows, w0) if w0.any() else np.zeros(n_rows(problem.rows))
+
+
+@generic
+def reach_of(problem: Any, base: np.ndarray) -> float:
+    """lam ||w - w0||^2 is at most this at the optimum; `base` is X w0 (of no rows: of w0 = 0)"""
+
+
+@reach_of.register(Problem)
+def _(problem, base):
+    mean = value(problem.loss, 0.0)
+    if base.any():
+        mean = loss_sum(problem, problem.y * base) / float(problem.c.sum())
+    return mean if isinstance(problem.loss, Pinball) else 2.0 * mean
 
 
 def _at(state: SubgradientState, base: np.ndarray, scores: np.ndarray = NONE) -> SubgradientState:
@@ -225,7 +245,7 @@ def _steps(problem, rule, state, etas, rhos, limits):
     dots, slopes, taken = np.empty(k), np.empty(k), 0
     for m in range(etas.shape[0]):
         eta, before = etas[m], scale * scale * sqnorm
-        first = _draw(order, x.rng, rule, state.cursor + m * k, n)
+        first = draw(order, x.rng, rule, state.cursor + m * k, n)
         size = min(k, n - first)
         if rule.sampling != 0 and first + size + _AHEAD < n:
             _prefetch(rows, y, c, base, alpha, alpha_past, order[first + size + _AHEAD])
@@ -312,17 +332,6 @@ def _prefetch(rows, y, c, base, alpha, alpha_past, i):
 def _squared_length(part, before, along, push):
     """||s - part u||^2 from ||u||^2, u.s and ||s||^2: short moves of a long u do not cancel."""
     return max(0.0, part * (part * before - 2.0 * along) + push)
-
-
-@helper
-def _draw(order, rng, rule, place, n):
-    """Where the rows of the next step stand in the order."""
-    if rule.sampling != 0:
-        return place
-    for r in range(rule.k if rule.k < n else 0):
-        j = r + np.int64(uniform(rng) * (n - r))
-        order[r], order[j] = order[j], order[r]
-    return 0
 
 
 @helper
