@@ -23,8 +23,8 @@ class Center(NamedTuple):
     """A source: coefficients and intercepts, by class if it has `classes_` (of two classes one row
     in all, for the second), else by problem.
 
-    `pairs`: a row for each pair of classes. `map_` is what rows go through first; `reading` says how
-    its data file was read, if it comes from a model file; `where` names it in messages.
+    `pairs`: a row for each pair of classes. `map_` is what rows go through first; `reading` says
+    how its data file was read, if it comes from a model file; `where` names it in messages.
     """
 
     coef_: Any
