@@ -423,3 +423,12 @@ def test_auto_stays_with_descent_where_a_square_matrix_would_not_fit():
     assert model.solver_.name == "dual"
     with pytest.raises(ValueError, match="use solver='dual' or 'auto'"):
         LinearSVC(solver="newton").fit(X, [0, 1, 0, 1])
+
+
+def test_a_refused_fit_leaves_the_model_as_it_was():
+    X, y = load_sample("pima")
+    model = LinearSVC().fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="only one class"):
+        model.fit(X, np.zeros(len(y)))
+    assert np.array_equal(model.predict(X), before)

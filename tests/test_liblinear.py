@@ -133,7 +133,7 @@ def test_malformed_models_are_refused_in_one_line(tmp_path, raw, words):
 
 
 def test_classes_that_are_no_whole_numbers_are_refused(tmp_path):
-    _, text, fractions = seed_models()
+    *_, text, fractions = seed_models()
     for model in (text, fractions):
         with pytest.raises(ValueError, match="whole numbers"):
             liblinear.save(tmp_path / "m", model)

@@ -219,7 +219,7 @@ def test_the_same_map_or_none():
 
 
 MESSAGES = {
-    "unfitted": (LinearSVC(), "this LinearSVC has no coef_: is it fitted"),
+    "unfitted": (LinearSVC(), "this LinearSVC has no coef_: fit it"),
     "no linear model": ({}, "center must be a fitted linear model, the path of a model file"),
     "other numbers": (np.zeros(3), "center must have 1 x 4 coefficients .* got 1 x 3"),
     "other problems": (np.zeros((2, 4)), "center must have 1 x 4 coefficients .* got 2 x 4"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -193,7 +192,7 @@ def _report_kernel(facts: dict[str, Any]) -> Iterator[str]:
 
 def _proof(primal: float, dual: float) -> str:
     dual = max(0.0, dual)  # as no loss here is ever negative
-    gap = max(0.0, primal - dual) / abs(primal) if primal else math.inf
+    gap = (primal - dual) / abs(primal) if primal > dual else 0.0
     return (
         f"objective {primal:.6g}; proven: the best possible is at least {dual:.6g}, "
         f"at most {100 * gap:.2g} % lower"

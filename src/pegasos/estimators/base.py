@@ -243,7 +243,8 @@ class LinearClassifier(ProbabilisticClassifier):
         self.__dict__.update(task.duals(runs, kept))
         self.n_iter_ = max(run.state.epoch for run in runs)
         name = task.solver if isinstance(task.solver, str) else type(task.solver).__name__
-        asked = Choice(name, "asked for")
+        given = getattr(self, "solver", name) != "auto" or name == "auto"
+        asked = Choice(name, "asked for" if given else "the method for all classes in one problem")
         records: dict[str, list[Any]] = {
             "certificate_": [run.certificate for run in runs],
             "history_": [run.history for run in runs],

@@ -25,7 +25,7 @@ from pegasos.objective.problem import C_from_lam
 from pegasos.solvers.driver import Run
 
 ACTIONS = {
-    "max_iter": "raise max_iter (now {max_iter})",
+    "max_iter": "raise max_iter (now {max_iter}) or scale the features (StandardScaler)",
     "max_time": "raise max_time (now {max_time})",
     "stalled": "scale the features (StandardScaler) or lower C, float64 can do no more here",
 }
@@ -100,12 +100,12 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         with warnings.catch_warnings():  # many classes are no reason to warn
             warnings.simplefilter("ignore", UserWarning)
             check_classification_targets(classes if len(classes) > 1 else y)
-        self.classes_ = classes
-        if len(self.classes_) < 2:
+        if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes in the data, "
-                f"but the data contains only one class: {par.shown(self.classes_[0])}"
+                f"but the data contains only one class: {par.shown(classes[0])}"
             )
+        self.classes_ = classes
         return np.searchsorted(classes, y)
 
     def _row_costs(self, X, y, label, sample_weight) -> np.ndarray:

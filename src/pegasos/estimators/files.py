@@ -133,6 +133,7 @@ def from_model(model: file.Model) -> Any:
 def _restore(estimator: Any, model: LinearModel) -> None:
     if model.map is not None:
         map_files.restore(estimator, model.map, model.coef.shape[1])
+    estimator.center_ = None
     if model.center is not None:
         about = model.classes, model.names, getattr(estimator, "map_", None)
         estimator.center = Center(*model.center, *about, pairs=model.pairs)

@@ -16,7 +16,9 @@ import scipy.sparse as sp
 
 from pegasos.data.errors import DataError
 
-_WANTED = "a fitted linear model, the path of a model file, coefficients, or (coef, intercept)"
+_WANTED = (
+    "a fitted linear model, the path of a model file, coefficients, or a tuple (coef, intercept)"
+)
 
 
 class Center(NamedTuple):
@@ -105,7 +107,8 @@ def source_of(center: Any) -> Center:
         return _checked(Center(*center))
     if hasattr(center, "get_params") or isinstance(center, tuple):
         raise ValueError(
-            f"center must be {_WANTED}; this {type(center).__name__} has no coef_: is it fitted?"
+            f"center must be {_WANTED}; this {type(center).__name__} has no coef_: fit it, give "
+            "the last step of a pipeline, and in a grid of a search FrozenEstimator(model)"
         )
     return _checked(Center(center, np.zeros(1)))
 

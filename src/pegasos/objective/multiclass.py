@@ -76,7 +76,7 @@ def _(problem, pi, W=None):
     primal = 0.5 * float((away * away).sum()) + loss_sum(problem, scores)
     acting = float(pi.sum() - pi[np.arange(len(pi)), problem.y].sum())
     dual = acting - 0.5 * float((V * V).sum()) - float((problem.center * V).sum())
-    return Evaluation(W, found, scores, Certificate(primal, dual))
+    return Evaluation(W, found, scores, Certificate(primal, max(0.0, dual)))  # as P >= 0
 
 
 better.register(MulticlassProblem)(better.lookup(Problem))

@@ -1,0 +1,5 @@
+"""python -m pegasos: the command line."""
+
+from pegasos.cli.main import main
+
+main()
