@@ -51,7 +51,7 @@ def test_scikit_learn_check(estimator, check):
     [
         SVC(tol=1e-12),
         SVC(tol=1e-12, solver="smo", kernel="linear", multi_class="ovr"),
-        SVC(tol=1e-12, solver="dual", intercept="penalised", loss="pinball"),
+        SVC(tol=1e-12, max_iter=2000, solver="dual", intercept="penalised", loss="pinball"),
         CellSVC(tol=1e-12, cell_size=100),
     ]
 )
