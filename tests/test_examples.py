@@ -196,6 +196,7 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.slow
 def test_the_figure_of_the_map_guide_shows_what_it_says(tmp_path):
     errors = map_guide.maps(tmp_path, sizes=(20, 200), seeds=1)
     assert all(many < few for few, many in errors.values())
