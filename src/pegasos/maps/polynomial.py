@@ -101,7 +101,9 @@ class PolynomialMap(FeatureMap):
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
+        X : array or CSR matrix of shape (n_samples, n_features), or a stream
+            A stream is an iterable of such blocks, or of pairs (block, labels), read once: the map
+            is fitted to 20000 rows of it drawn at random.
         y : not used
 
         Returns
@@ -109,7 +111,7 @@ class PolynomialMap(FeatureMap):
         self
         """
         par.threads_of(self.n_threads)
-        return self.settle(self._to_fit(X))
+        return self.settle(self._to_fit(X, np.random.default_rng(0)))
 
     def settle(self, X: Any, weight: np.ndarray | None = None) -> PolynomialMap:
         """`fit` to rows that are checked; with weights of them, in the variance."""
@@ -170,7 +172,9 @@ class PolynomialMap(FeatureMap):
         -------
         CSR matrix, or an array if X is one and phi has at most 10,000 columns
         """
-        X = self._to_map(X)
+        return self.mapped(self._to_map(X))
+
+    def mapped(self, X: Any) -> Any:
         with self._at_work():
             rows = self.rows(X)
             if not sp.issparse(X) and rows.width <= WIDE:
