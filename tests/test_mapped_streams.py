@@ -24,6 +24,7 @@ SIZE = 60
 FEW = {"m": 20, "random_state": 0}
 MAPPED = {
     "prototypes": FixedSizeSVC(lam=1e-3, **FEW),
+    "waves": FixedSizeSVC(lam=1e-3, map="fourier", **FEW),
     "products": PolynomialSVC(lam=1e-3),
 }
 POLYNOMIALS_COMPILE = {"products": pytest.mark.slow}
@@ -228,6 +229,7 @@ def test_names_of_features_are_those_of_the_first_block(data):
         (FixedSizeSVC(m="auto"), "m='auto' is for fit"),
         (FixedSizeSVC(m=5, multi_class="ovo"), "multi_class='ovo' is for fit"),
         (FixedSizeSVC(m=5, probability=True), "probability=True needs rows"),
+        (FixedSizeSVC(map="cosine"), "map must be one of 'nystroem', 'fourier'"),
         (PolynomialSVC(center=np.ones(3)), "center= is for fit"),
     ],
 )

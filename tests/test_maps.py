@@ -208,6 +208,7 @@ def test_messages_say_what_would_work(X, made, message):
 
 def test_a_sample_of_a_stream_is_a_sample_of_its_rows():
     X = np.arange(40.0, dtype=np.float32)[:, None]
+
     def sample(blocks, size, seed=0):
         return sample_rows(blocks, size, np.random.default_rng(seed))
 

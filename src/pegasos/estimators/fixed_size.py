@@ -17,6 +17,7 @@ from pegasos.estimators.growth import FIRST, grown
 from pegasos.estimators.mapped import MappedClassifier
 from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.online import PegasosClassifier
+from pegasos.maps.fourier import FourierMap
 from pegasos.maps.image import in_dtype, width
 from pegasos.maps.mapped_rows import MappedRows, image_of
 from pegasos.maps.nystrom import NystroemMap
@@ -24,17 +25,18 @@ from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernels import resolved
 from pegasos.solvers.driver import Stop
 
+MAPS = ("nystroem", "fourier")
 SOLVERS = (*par.SOLVERS, "pegasos")
 ROW_BY_ROW = ("dual", "pegasos")  # these meet one row after the other, in any order
 
 
 class FixedSizeSVC(MappedClassifier):
-    """Support vector classification through a Nyström map: kernels for very many rows.
+    """Support vector classification through a map: kernels for very many rows.
 
-    Minimises 1/2 ||w||^2 + sum_i C_i l(y_i (w.phi(x_i) + b)) with the map phi of `NystroemMap`, and
-    proves how close it came. The image of all rows need not exist: where it does not fit into
-    `cache_size`, it is computed block by block whenever it is used. Predictions need the m
-    prototypes alone (Algorithm 2 of Jumutc, Huang, Suykens 2013, with any linear solver).
+    Minimises 1/2 ||w||^2 + sum_i C_i l(y_i (w.phi(x_i) + b)) with the map phi of `NystroemMap` or
+    `FourierMap`, and proves how close it came. The image of all rows need not exist: where it does
+    not fit into `cache_size`, it is computed block by block whenever it is used. Predictions need
+    the map alone (Algorithm 2 of Jumutc, Huang, Suykens 2013, with any linear solver).
     `partial_fit` learns from a stream, with a map that `fit_map` fits to a sample of it.
 
     Parameters
@@ -43,6 +45,8 @@ class FixedSizeSVC(MappedClassifier):
         Prototypes. "auto" doubles them from 64 on while that lowers the error on a fifth of the
         rows kept aside by more than half of its standard error, and time and memory allow it; then
         all rows are fitted. Of each class a row is learnt from; if that leaves none aside, m is 64.
+    map : {"nystroem", "fourier"}, default="nystroem"
+        "fourier": m columns of waves, for the kernels of `FourierMap`, in place of prototypes.
     kernel, gamma, degree, coef0, prototypes, threshold
         As in `NystroemMap`.
     lam : float, default=None
@@ -62,7 +66,7 @@ class FixedSizeSVC(MappedClassifier):
 
     Attributes
     ----------
-    map_ : NystroemMap
+    map_ : NystroemMap or FourierMap
         The fitted map.
     m_ : int
         Prototypes that were asked for, or found by "auto".
@@ -91,6 +95,7 @@ class FixedSizeSVC(MappedClassifier):
         self,
         *,
         m=500,
+        map="nystroem",
         kernel="rbf",
         gamma="scale",
         degree=3,
@@ -117,6 +122,7 @@ class FixedSizeSVC(MappedClassifier):
         verbose=0,
     ):
         self.m = m
+        self.map = map
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -144,7 +150,7 @@ class FixedSizeSVC(MappedClassifier):
 
     warm_start = False
     center = None
-    map_: NystroemMap
+    map_: NystroemMap | FourierMap
 
     def _read(self, X, y, sample_weight) -> Data:
         """The data, and the map that is fitted to them."""
@@ -160,17 +166,14 @@ class FixedSizeSVC(MappedClassifier):
         self._spent = time.perf_counter() - began
         return data
 
-    def _map_of(self, kernel: Any, m: Any) -> NystroemMap:
-        return NystroemMap(
-            kernel,
-            m=par.count("m", m),
-            prototypes=self.prototypes,
-            threshold=self.threshold,
-            random_state=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            n_threads=self.n_threads,
-        )
+    def _map_of(self, kernel: Any, m: Any) -> NystroemMap | FourierMap:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        common = {"m": par.count("m", m), "random_state": seed, "n_threads": self.n_threads}
+        if par.one_of("map", self.map, MAPS) == "fourier":
+            return FourierMap(kernel, **common)
+        return NystroemMap(kernel, prototypes=self.prototypes, threshold=self.threshold, **common)
 
-    def _new_map(self) -> NystroemMap:
+    def _new_map(self) -> NystroemMap | FourierMap:
         if self.m == "auto":
             raise ValueError(
                 "m='auto' is for fit: no rows of a stream can be kept aside to judge m by, so give "
@@ -178,7 +181,7 @@ class FixedSizeSVC(MappedClassifier):
             )
         return self._map_of(kernel_of(self.kernel, self.gamma, self.degree, self.coef0), self.m)
 
-    def _adopt(self, found: NystroemMap) -> None:
+    def _adopt(self, found: NystroemMap | FourierMap) -> None:
         super()._adopt(found)
         self.m_, self.growth_, self.in_memory_ = found.m, [], False
 

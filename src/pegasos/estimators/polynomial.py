@@ -114,7 +114,9 @@ class PolynomialSVC(MappedClassifier, LinearSVC):
         return data
 
     def _new_map(self) -> PolynomialMap:
-        return PolynomialMap(**{name: getattr(self, name) for name in _OF_MAP})
+        made = PolynomialMap(**{name: getattr(self, name) for name in _OF_MAP})
+        made.check()
+        return made
 
     def _adopt(self, found: PolynomialMap) -> None:
         super()._adopt(found)

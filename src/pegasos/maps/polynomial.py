@@ -30,7 +30,7 @@ from pegasos.core.rows import n_rows
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import as_rows
 from pegasos.maps.base import FeatureMap
-from pegasos.objective.kernels import gamma_of
+from pegasos.objective.kernels import check_number, gamma_of
 
 WIDE = 10_000  # columns: an array that is mapped to more of them becomes a CSR matrix
 _ROWS = 1024  # to write at a time
@@ -113,6 +113,14 @@ class PolynomialMap(FeatureMap):
         par.threads_of(self.n_threads)
         return self.settle(self._to_fit(X, np.random.default_rng(0)))
 
+    def check(self) -> None:
+        """Refuse parameters that would do for no rows."""
+        par.one_of("coefficients", self.coefficients, ("kernel", "plain"))
+        par.positive("coef0", self.coef0, zero=True)
+        check_number("gamma", self.gamma)
+        if self.degree not in (2, 3):
+            raise ValueError(f"degree must be 2 or 3, got {self.degree!r}; SVC has higher ones")
+
     def settle(self, X: Any, weight: np.ndarray | None = None) -> PolynomialMap:
         """`fit` to rows that are checked; with weights of them, in the variance."""
         self.settle_for(X.shape[1], gamma_of(self.gamma, X, weight))
@@ -127,11 +135,8 @@ class PolynomialMap(FeatureMap):
 
     def settle_for(self, n_features: int, gamma: float) -> PolynomialMap:
         """The map of so many features with this gamma, whatever the rows."""
-        par.one_of("coefficients", self.coefficients, ("kernel", "plain"))
-        plain = self.coefficients == "plain"
-        coef0 = par.positive("coef0", self.coef0, zero=True)
-        if self.degree not in (2, 3):
-            raise ValueError(f"degree must be 2 or 3, got {self.degree!r}; SVC has higher ones")
+        self.check()
+        plain, coef0 = self.coefficients == "plain", float(self.coef0)
         strict, least = int(bool(self.interaction_only)), 0 if plain or coef0 else self.degree
         self._shape = int(self.degree), least, strict
         self.gamma_, self.n_features_in_ = gamma, n_features
