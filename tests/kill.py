@@ -39,6 +39,7 @@ STREAMS = [
     [*_ONLINE, "--lam", "1e-3"],
     [*_ONLINE, "--lam", "1e-4", "--balanced", "--loss", "logistic"],
     [*_ONLINE, "--features", "60", "--intercept", "penalised", "--loss", "pinball"],
+    [*_ONLINE, "--map", "nystroem", "--components", "30"],
 ]
 STREAM_BLOCK = 1 << 15  # bytes: some fifty batches
 

@@ -29,6 +29,7 @@ CASES = {
     "one class each": (CellSVC(cell_size=30, overlap=0.0, n_cells=2), ISLANDS, THREE == 2),
     "prototypes": (FixedSizeSVC(**FEW), X, WORDS),
     "prototypes, CSR": (FixedSizeSVC(prototypes="random", gamma=0.5, **FEW), SPARSE, SIGNS),
+    "waves": (FixedSizeSVC(map="fourier", kernel="laplacian", **FEW), X, WORDS),
     "products": (PolynomialSVC(degree=3), X, WORDS),
     "products, hashed": (PolynomialSVC(width=8), X, SIGNS),
 }
@@ -103,7 +104,7 @@ def test_only_linear_models_are_taken_for_linear_and_code_is_refused(tmp_path):
             save_model(model, tmp_path / "a")
 
 
-@pytest.mark.parametrize("case", of_cases("pairs", "prototypes", "products"))
+@pytest.mark.parametrize("case", of_cases("pairs", "prototypes", "waves", "products"))
 def test_the_command_line_predicts_the_same(tmp_path, case):
     estimator, A, y = CASES[case]
     model = estimator.fit(A, y)
@@ -166,6 +167,9 @@ LIES = {
     "starts": ("prototypes, CSR", None, {"map_starts": lambda a: a[::-1].copy()}, "starts: "),
     "kernel": ("prototypes", of("map", "kernel", value=PRECOMPUTED), {}, "precomputed"),
     "features": ("prototypes", of("n_features", value=3), {}, "vectors: not 9 of 3"),
+    "waves": ("waves", None, {"map_frequencies": lambda a: a[1:].copy()}, "frequencies: float64"),
+    "wave": ("waves", None, {"map_frequencies": lambda a: a * np.inf}, "frequencies: not finite"),
+    "waves of": ("waves", of("map", "kernel", value=PRECOMPUTED), {}, "Gaussian and Laplacian"),
     "degree": ("products", of("map", "parameters", "degree", value=2), {}, "map: width: "),
     "power": ("products", of("map", "parameters", "degree", value=4), {}, "degree must be"),
     "gamma": ("products", of("map", "gamma", value="-0x1p+0"), {}, "map: "),

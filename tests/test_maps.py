@@ -208,10 +208,17 @@ def test_messages_say_what_would_work(X, made, message):
 
 def test_a_sample_of_a_stream_is_a_sample_of_its_rows():
     X = np.arange(40.0, dtype=np.float32)[:, None]
-    drawn = [sample_rows(np.split(X, 8), 10, seed)[:, 0] for seed in range(400)]
+
+    def sample(blocks, size, seed=0):
+        return sample_rows(blocks, size, np.random.default_rng(seed))
+
+    drawn = [sample(np.split(X, 8), 10, seed)[:, 0] for seed in range(400)]
     assert all(len(set(rows)) == 10 for rows in drawn) and drawn[0].dtype == np.float32
     counts = np.bincount(np.concatenate(drawn).astype(int), minlength=40)
     assert abs(counts - 100).max() < 6 * np.sqrt(100 * 0.75)  # six standard deviations
-    assert np.array_equal(sample_rows(np.split(X, 8), 99), X)
+    assert np.array_equal(sample(np.split(X, 8), 99), X)
     blocks = [(sp.csr_matrix(part), None) for part in np.split(X, 4)]
-    assert np.array_equal(sample_rows(blocks, 10, 0).toarray()[:, 0], sample_rows([X], 10, 0)[:, 0])
+    blocks[-1][0].resize((10, 3))  # LIBSVM text is as wide as its largest index
+    found = sample(blocks, 10)
+    assert found.shape == (10, 3)
+    assert np.array_equal(found.toarray()[:, 0], sample([X], 10)[:, 0])

@@ -115,6 +115,11 @@ def owner_of(task: Task) -> dict[str, Any]:
 
 
 def sums_of(parts: dict[str, Any]) -> dict[str, int]:
-    """Checksums of the arrays among the parts."""
-    arrays = {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
-    return {name: zlib.crc32(np.ascontiguousarray(a).data) for name, a in arrays.items()}
+    """Checksums of the arrays among the parts, and of those inside tuples among them."""
+    sums: dict[str, int] = {}
+    for name, part in parts.items():
+        if isinstance(part, np.ndarray):
+            sums[name] = zlib.crc32(np.ascontiguousarray(part).data)
+        elif hasattr(part, "_asdict"):
+            sums |= {f"{name}.{k}": value for k, value in sums_of(part._asdict()).items()}
+    return sums

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from pegasos.cli.center import facts_of, in_words, width_with
+from pegasos.cli import center, maps
 from pegasos.cli.console import finite, note, say
 from pegasos.cli.data import Data, Reading, check_classes, check_width, kept_of, read
 from pegasos.data.errors import DataError
@@ -41,7 +41,7 @@ def trained(file: str, reading: Reading, estimator: Any, outputs: Outputs) -> di
         data = read(file, reading)
         _check(file, data, estimator)
         if getattr(estimator, "center", None) is not None:
-            width = width_with(estimator, file, reading, data.X.shape[1])
+            width = center.width_with(estimator, file, reading, data.X.shape[1])
             if width > data.X.shape[1]:
                 data.X.resize((data.X.shape[0], width))
         seconds = time.perf_counter() - started
@@ -51,7 +51,7 @@ def trained(file: str, reading: Reading, estimator: Any, outputs: Outputs) -> di
         keeper.done(estimator.stop_reason_)
     facts = _facts(file, outputs.model, estimator, data)
     facts |= {"resumed": keeper.resumed, "compiled": line.compiled}
-    facts["center"] = facts_of(estimator)
+    facts["center"], facts["map"] = center.facts_of(estimator), maps.facts_of(estimator)
     facts["seconds"] = {"reading": seconds, "all": time.perf_counter() - started}
     return facts
 
@@ -171,7 +171,9 @@ def report(facts: dict[str, Any], as_json: bool) -> None:
     if "kernel" in facts:
         say(f"{facts['support_vectors']:,} support vectors, {facts['kernel']}")
     if facts["center"]:
-        say(in_words(facts["center"]))
+        say(center.in_words(facts["center"]))
+    if facts["map"]:
+        say(maps.in_words(facts["map"]))
     if "probabilities" in facts:
         say(f"probabilities of scores by cross-fitting ({facts['probabilities']})")
     say(f"model in {facts['model']}")

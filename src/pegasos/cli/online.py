@@ -18,14 +18,14 @@ import numpy as np
 import typer
 
 from pegasos import __version__
+from pegasos.cli import center, maps
 from pegasos.cli.batches import Batch, Place, batches, beyond
-from pegasos.cli.center import facts_of, in_words, width_with
 from pegasos.cli.checkpoints import sums_of
 from pegasos.cli.console import listed, note, say
 from pegasos.cli.data import MAX_CLASSES, Reading, check_classes, check_width
 from pegasos.cli.stop import Terminated, locked
 from pegasos.cli.warmup import heard
-from pegasos.cli.watch import ProgressLine, Signals
+from pegasos.cli.watch import ProgressLine, Signals, Teller
 from pegasos.data.atomic import destination
 from pegasos.data.errors import DataError
 from pegasos.data.formats import is_table
@@ -75,6 +75,8 @@ def _learn(learner: Learner, line: ProgressLine) -> None:
     teller = Teller(line, learner.place.rows)
     with Signals() as signals:
         try:
+            signals.waiting = True
+            learner.fit_map(line)
             source = learner.source()
             while True:
                 signals.waiting = True
@@ -128,20 +130,20 @@ class Learner:
     def _settings(self) -> dict[str, Any]:
         """What shapes the run besides the rows."""
         parameters = self.learnt.estimator.get_params(deep=False)
-        center = parameters.pop("center")
+        source = parameters.pop("center", None)
         shown = {name: repr(value) for name, value in parameters.items() if name != "n_threads"}
         reading = self.plan.reading._replace(threads=None, cache=False)
         return {
             "versions": __version__,
             "settings": shown,
-            "centres": center and sums_of({"coef": center.coef_, "intercept": center.intercept_}),
+            "centres": source and sums_of({"coef": source.coef_, "intercept": source.intercept_}),
             "classes": self.plan.classes,
             "numbers of features": self.plan.features,
             "ways of reading": list(reading),
         }
 
     def _resume(self, path: Path) -> None:
-        model = model_file.load_linear(path, "--online")
+        model = model_file.load(path)
         found = model.reading.get("stream")
         if model.stream is None or not isinstance(found, dict):
             raise DataError(f"{path}: a model, not a checkpoint of train --online; name another")
@@ -165,11 +167,19 @@ class Learner:
         """The most columns."""
         return self.plan.features or self.plan.reading.max_features or MAX_WIDTH
 
+    @property
+    def _reading(self) -> Reading:
+        return self.plan.reading._replace(max_features=self.limit)
+
+    def fit_map(self, line: ProgressLine) -> None:
+        """Have a map, if the model wants one."""
+        line.say(f"reading {self.name}")
+        maps.fit_map(self.learnt.estimator, self.plan.file, self._reading, self.plan.features)
+
     def source(self) -> Iterator[Batch]:
         """The rows that are still to be learnt."""
-        reading = self.plan.reading._replace(max_features=self.limit)
         text = self.classes is not None and self.classes.dtype.kind == "U"
-        return beyond(batches(self.plan.file, reading, text), self.place, self.name)
+        return beyond(batches(self.plan.file, self._reading, text), self.place, self.name)
 
     def learn(self, batch: Batch) -> None:
         """One batch, whole or not at all."""
@@ -206,10 +216,10 @@ class Learner:
     def _fitting(self, X: Any, estimator: Any) -> Any:
         """The rows as wide as the weights, which grow if need be."""
         assert self.classes is not None
-        begun, found = hasattr(estimator, "_stream"), X.shape[1]
+        begun, found = hasattr(estimator, "n_features_in_"), X.shape[1]
         width = estimator.n_features_in_ if begun else self.plan.features or 1
         if not begun:
-            found = width_with(estimator, self.plan.file, self.plan.reading, found)
+            found = center.width_with(estimator, self.plan.file, self.plan.reading, found)
         self._check_features(found)
         if is_table(self.plan.file):
             return X
@@ -218,9 +228,17 @@ class Learner:
             check_width(self.name, found, 6 * problems, note)
             width = found
         if begun and width > estimator.n_features_in_:
-            estimator._widen(width)
+            self._widen(estimator, width)
         X.resize((X.shape[0], width))
         return X
+
+    def _widen(self, estimator: Any, width: int) -> None:
+        if hasattr(estimator, "map_"):
+            raise DataError(
+                f"{self.name}: {width} features after row {self.place.rows}, but the map was "
+                f"fitted to {estimator.n_features_in_}: name their number with --features"
+            )
+        estimator._widen(width)
 
     def _check_features(self, found: int) -> None:
         """Refuse too many columns, and of a table, which shows all, any other number."""
@@ -278,29 +296,6 @@ def named_classes(text: str, file: str) -> np.ndarray:
     return found
 
 
-class Teller:
-    """Progress: one line that changes on a terminal, else a line whenever the rows have doubled."""
-
-    def __init__(self, line: ProgressLine, rows: int):
-        self.line, self._first, self._next = line, rows, rows + 1
-        self._start: float | None = None
-
-    def tell(self, met: Any) -> None:
-        if not self.line.live and met.rows < self._next:
-            return
-        words = f"{met.rows:,} rows  error {100 * met.error_rate:.2f} %  loss {met.loss:.4f}"
-        if self._start is None:  # the first batch also loads or compiles the loops
-            self._first, self._start = met.rows, time.perf_counter()
-        else:
-            pace = (met.rows - self._first) / max(1e-9, time.perf_counter() - self._start)
-            words += f"  {pace:,.0f} rows/s"
-        if self.line.live:
-            self.line.say(words)
-        else:
-            note(words)
-            self._next = 2 * met.rows
-
-
 def _facts(learner: Learner, seconds: float) -> dict[str, Any]:
     estimator = learner.learnt.estimator
     met = estimator.progressive_
@@ -314,7 +309,8 @@ def _facts(learner: Learner, seconds: float) -> dict[str, Any]:
         "error": met.error_rate,
         "loss": met.loss,
         "certificate": None,
-        "center": facts_of(estimator),
+        "center": center.facts_of(estimator),
+        "map": maps.facts_of(estimator),
         "seconds": seconds,
     }
 
@@ -331,6 +327,8 @@ def _report(facts: dict[str, Any]) -> None:
         f"({facts['errors']:,}); mean loss {facts['loss']:.4f}"
     )
     if facts["center"]:
-        say(in_words(facts["center"]))
+        say(center.in_words(facts["center"]))
+    if facts["map"]:
+        say(maps.in_words(facts["map"]))
     say("no certificate: a stream is seen once (train without --online proves its answer)")
     say(f"model in {facts['model']}")

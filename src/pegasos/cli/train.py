@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,13 +10,17 @@ import typer
 
 from pegasos.cli import options as opt
 from pegasos.cli.data import Reading, check_outputs, kept_of
+from pegasos.cli.methods import (
+    check_options,
+    given,
+    kernel_machine,
+    linear,
+    loss_of,
+    mapped,
+    source_of,
+)
 
-_STOP, _STREAM, _KERNEL = "Stopping", "Streams", "Kernels"
-ONLY_KERNELS = ("gamma", "degree", "coef0", "cache_size")
-NEVER_KERNELS = ("center", "checkpoint", "checkpoint_every")
-NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "seed", "kernel", "probability")
-ONLY_ONLINE = ("classes", "features", "checkpoint_rows")
-SEEN_ONCE = "not with --online: a stream is seen once, in its order, and weighs losses by --lam"
+_STOP, _STREAM, _KERNEL = "Stopping", "Streams", "Kernels and maps"
 
 
 class Loss(StrEnum):
@@ -55,6 +58,12 @@ class KernelName(StrEnum):
     linear = "linear"
     laplacian = "laplacian"
     sigmoid = "sigmoid"
+
+
+class MapName(StrEnum):
+    nystroem = "nystroem"
+    fourier = "fourier"
+    polynomial = "polynomial"
 
 
 def train(
@@ -123,7 +132,9 @@ def train(
     ] = SolverName.auto,
     seed: Annotated[
         int,
-        typer.Option(min=0, max=2**32 - 1, help="Of the order of rows.", rich_help_panel=_STOP),
+        typer.Option(
+            min=0, max=2**32 - 1, help="Of the order of rows, and of maps.", rich_help_panel=_STOP
+        ),
     ] = 0,
     checkpoint: Annotated[
         Path | None,
@@ -173,6 +184,21 @@ def train(
             rich_help_panel=_KERNEL,
         ),
     ] = None,
+    map_: Annotated[
+        MapName | None,
+        typer.Option(
+            "--map",
+            help="Train a linear classifier behind a map: the Gaussian kernel by prototypes or by "
+            "random waves (FixedSizeSVC), or products of features (PolynomialSVC); for many rows, "
+            "and with --online for streams.",
+            show_default=False,
+            rich_help_panel=_KERNEL,
+        ),
+    ] = None,
+    components: Annotated[
+        int,
+        typer.Option(min=1, help="Prototypes, or columns of waves.", rich_help_panel=_KERNEL),
+    ] = 500,
     gamma: Annotated[
         str,
         typer.Option(
@@ -180,12 +206,18 @@ def train(
             rich_help_panel=_KERNEL,
         ),
     ] = "scale",
-    degree: Annotated[int, typer.Option(help="Of polynomials.", rich_help_panel=_KERNEL)] = 3,
+    degree: Annotated[
+        int, typer.Option(help="Of polynomials (of --map: 2).", rich_help_panel=_KERNEL)
+    ] = 3,
     coef0: Annotated[
-        float, typer.Option(help="Constant of polynomials and sigmoids.", rich_help_panel=_KERNEL)
+        float,
+        typer.Option(
+            help="Constant of polynomials (of --map: 1) and sigmoids.", rich_help_panel=_KERNEL
+        ),
     ] = 0.0,
     cache_size: Annotated[
-        float, typer.Option(help="Megabytes for kernel values.", rich_help_panel=_KERNEL)
+        float,
+        typer.Option(help="Megabytes for kernel values or mapped rows.", rich_help_panel=_KERNEL),
     ] = 1000.0,
     label: opt.Label = None,
     header: opt.Header = True,
@@ -197,112 +229,46 @@ def train(
     threads: opt.Threads = None,
     json_: opt.Json = False,
 ) -> None:
-    """Train a classifier on FILE and write it to MODEL: linear, or with --kernel.
+    """Train a classifier on FILE and write it to MODEL: linear, or with --kernel or --map.
 
     Minimises 1/2 |w|^2 + C * sum_i l(y_i (w.x_i + b)) and stops when the relative duality gap,
     (objective - proven lower bound) / objective, is at most --tol. More than two classes are
     several such problems (--multi-class).
     """
     check_outputs([model, checkpoint], [file, center])
-    if online:
-        _refuse(context, NEVER_ONLINE, SEEN_ONCE)
-    else:
-        _refuse(context, ONLY_ONLINE, "needs --online")
-    if kernel is None:
-        _refuse(context, ONLY_KERNELS, "needs --kernel")
-    else:
-        _refuse(context, NEVER_KERNELS, "not with --kernel, but for linear classifiers")
+    check_options(context, online, kernel, map_)
     reading = Reading(
         label, header, bool(zero_based), float64, sum_duplicates, max_features, cache, threads
     )
     settings: dict[str, Any] = {"lam": lam, "intercept": intercept.value, "n_threads": threads}
     settings["class_weight"] = "balanced" if balanced else None
     settings |= {} if multi_class is None else {"multi_class": multi_class.value}
+    loss = loss or (Loss.hinge if online or kernel else Loss.squared_hinge)
+    settings["loss"] = loss.value if kernel else loss_of(loss.value, tau)
+    settings |= {} if online and map_ is None else {"random_state": seed}
     if online:
-        from pegasos.cli.online import Plan, train_online
         from pegasos.estimators.online import STREAM_LAM
 
         settings["lam"] = STREAM_LAM if lam is None else lam
-        settings["loss"] = _loss_object(loss or Loss.hinge, tau)
-        keeping = (checkpoint, checkpoint_every, checkpoint_rows)
-        settings["center"] = _source(center)
-        plan = Plan(file, model, reading, kept_of(reading, file), classes, features, *keeping)
-        train_online(plan, _online_estimator(settings), json_)
-        return
-    settings |= {"C": C, "tol": tol, "max_time": max_time, "max_iter": max_iter}
-    settings |= {"solver": solver.value, "random_state": seed, "probability": probability}
+    else:
+        settings |= {"C": C, "tol": tol, "max_time": max_time, "max_iter": max_iter}
+        settings |= {"solver": solver.value, "probability": probability}
     if kernel is not None:
         settings |= {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache_size}
-        if not _given(context, "max_iter"):
-            settings["max_iter"] = -1
-        estimator = _kernel_machine(kernel, loss or Loss.hinge, tau, settings)
+        settings |= {} if given(context, "max_iter") else {"max_iter": -1}
+        estimator = kernel_machine(kernel.value, tau, settings)
+    elif map_ is not None:
+        estimator = mapped(map_.value, context, settings)
     else:
-        settings["center"] = _source(center)
-        estimator = _estimator(loss or Loss.squared_hinge, tau, settings)
+        estimator = linear(settings | {"center": source_of(center)}, online)
+    if online:
+        from pegasos.cli.online import Plan, train_online
+
+        keeping = (checkpoint, checkpoint_every, checkpoint_rows)
+        plan = Plan(file, model, reading, kept_of(reading, file), classes, features, *keeping)
+        train_online(plan, estimator, json_)
+        return
     from pegasos.cli.fitting import Outputs, report, trained
 
     outputs = Outputs(model, checkpoint, checkpoint_every)
     report(trained(file, reading, estimator, outputs), json_)
-
-
-def _given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _refuse(context: typer.Context, names: tuple[str, ...], why: str) -> None:
-    """Options of another way to train."""
-    for name in names:
-        if _given(context, name):
-            option = "-C" if name == "C" else "--" + name.replace("_", "-")
-            raise ValueError(f"{option}: {why}")
-
-
-def _kernel_machine(kernel: KernelName, loss: Loss, tau: float, settings: dict[str, Any]) -> Any:
-    from pegasos import SVC
-
-    known = {KernelName.gaussian: "rbf", KernelName.polynomial: "poly"}
-    if loss not in (Loss.hinge, Loss.pinball):
-        raise ValueError(f"--loss {loss.value}: kernel machines have hinge or pinball loss")
-    with contextlib.suppress(ValueError):
-        settings["gamma"] = float(settings["gamma"])
-    settings |= {"kernel": known.get(kernel, kernel.value), "loss": loss.value, "tau": tau}
-    model = SVC(**settings)
-    model._check_parameters()
-    return model
-
-
-def _source(center: Path | None) -> Any:
-    """The model of --center, read before any data is."""
-    from pegasos.estimators.transfer import source_of
-
-    return None if center is None else source_of(center)
-
-
-def _estimator(loss: Loss, tau: float, settings: dict[str, Any]) -> Any:
-    """The estimator of the command; its parameters are checked before any data is read."""
-    from pegasos import LinearSVC, LogisticRegression
-
-    if loss is Loss.logistic:
-        if settings.pop("probability"):
-            raise ValueError("--probability: a logistic model has probabilities without it")
-        model: Any = LogisticRegression(**settings)
-    else:
-        model = LinearSVC(loss=_loss_object(loss, tau), **settings)
-    model._check_parameters()
-    return model
-
-
-def _loss_object(loss: Loss, tau: float) -> Any:
-    """The loss as estimators know it."""
-    from pegasos.losses import Pinball
-
-    return Pinball(tau) if loss is Loss.pinball else loss.value
-
-
-def _online_estimator(settings: dict[str, Any]) -> Any:
-    from pegasos import PegasosClassifier
-
-    model = PegasosClassifier(**settings)
-    model._check_parameters()
-    return model

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 from pegasos.cli.checkpoints import LIMITS, Checkpoints
+from pegasos.cli.console import note
 from pegasos.cli.stop import STOPPING, Terminated
 from pegasos.estimators.one_vs_all import Task
 from pegasos.solvers.driver import Driver, Progress, Run
@@ -149,3 +150,26 @@ class ProgressLine:
             words = f"gap {sign}{gap:.1e} to {self._tol:g}  {words}"
             self._live.update(self._task, completed=min(1.0, max(0.0, share)))
         self._live.update(self._task, description=words)
+
+
+class Teller:
+    """A stream: one line that changes on a terminal, else a line whenever the rows have doubled."""
+
+    def __init__(self, line: ProgressLine, rows: int):
+        self.line, self._first, self._next = line, rows, rows + 1
+        self._start: float | None = None
+
+    def tell(self, met: Any) -> None:
+        if not self.line.live and met.rows < self._next:
+            return
+        words = f"{met.rows:,} rows  error {100 * met.error_rate:.2f} %  loss {met.loss:.4f}"
+        if self._start is None:  # the first batch also loads or compiles the loops
+            self._first, self._start = met.rows, time.perf_counter()
+        else:
+            pace = (met.rows - self._first) / max(1e-9, time.perf_counter() - self._start)
+            words += f"  {pace:,.0f} rows/s"
+        if self.line.live:
+            self.line.say(words)
+        else:
+            note(words)
+            self._next = 2 * met.rows

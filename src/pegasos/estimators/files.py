@@ -142,6 +142,6 @@ def _restore(estimator: Any, model: LinearModel) -> None:
     estimator._pairs = model.pairs
     estimator.__dict__.update(attributes(model.fit, len(model.coef)))
     if model.stream is not None:
-        if not isinstance(estimator, PegasosClassifier):
+        if not isinstance(estimator, streams.OnStream):
             raise ValueError(f"stream: a {model.kind} does not learn from streams")
         estimator._carry(streams.from_arrays(model.stream))

@@ -12,30 +12,32 @@ from sklearn.utils import check_random_state
 from pegasos.core.rows import n_rows
 from pegasos.data.check import as_rows
 from pegasos.estimators import parameters as par
-from pegasos.estimators.base import LinearClassifier
 from pegasos.estimators.classifier import Data, kept_weights
 from pegasos.estimators.growth import FIRST, grown
+from pegasos.estimators.mapped import MappedClassifier
 from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.online import PegasosClassifier
+from pegasos.maps.fourier import FourierMap
 from pegasos.maps.image import in_dtype, width
 from pegasos.maps.mapped_rows import MappedRows, image_of
 from pegasos.maps.nystrom import NystroemMap
 from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernels import resolved
-from pegasos.objective.losses import Logistic
 from pegasos.solvers.driver import Stop
 
+MAPS = ("nystroem", "fourier")
 SOLVERS = (*par.SOLVERS, "pegasos")
 ROW_BY_ROW = ("dual", "pegasos")  # these meet one row after the other, in any order
 
 
-class FixedSizeSVC(LinearClassifier):
-    """Support vector classification through a Nyström map: kernels for very many rows.
+class FixedSizeSVC(MappedClassifier):
+    """Support vector classification through a map: kernels for very many rows.
 
-    Minimises 1/2 ||w||^2 + sum_i C_i l(y_i (w.phi(x_i) + b)) with the map phi of `NystroemMap`, and
-    proves how close it came. The image of all rows need not exist: where it does not fit into
-    `cache_size`, it is computed block by block whenever it is used. Predictions need the m
-    prototypes alone (Algorithm 2 of Jumutc, Huang, Suykens 2013, with any linear solver).
+    Minimises 1/2 ||w||^2 + sum_i C_i l(y_i (w.phi(x_i) + b)) with the map phi of `NystroemMap` or
+    `FourierMap`, and proves how close it came. The image of all rows need not exist: where it does
+    not fit into `cache_size`, it is computed block by block whenever it is used. Predictions need
+    the map alone (Algorithm 2 of Jumutc, Huang, Suykens 2013, with any linear solver).
+    `partial_fit` learns from a stream, with a map that `fit_map` fits to a sample of it.
 
     Parameters
     ----------
@@ -43,13 +45,17 @@ class FixedSizeSVC(LinearClassifier):
         Prototypes. "auto" doubles them from 64 on while that lowers the error on a fifth of the
         rows kept aside by more than half of its standard error, and time and memory allow it; then
         all rows are fitted. Of each class a row is learnt from; if that leaves none aside, m is 64.
+    map : {"nystroem", "fourier"}, default="nystroem"
+        "fourier": m columns of waves, for the kernels of `FourierMap`, in place of prototypes.
     kernel, gamma, degree, coef0, prototypes, threshold
         As in `NystroemMap`.
-    C, lam, tol, max_iter, max_time, stop, intercept, fit_intercept, intercept_scaling,
+    lam : float, default=None
+        As in `LinearSVC`; on a stream 1e-4 by default, in place of C.
+    C, tol, max_iter, max_time, stop, intercept, fit_intercept, intercept_scaling,
     class_weight, multi_class, n_threads, random_state, verbose
         As in `LinearSVC`; max_time counts all of the fit.
-    loss : {"squared_hinge", "hinge", "pinball", "logistic"} or a loss object
-        Default: "squared_hinge".
+    loss : {"squared_hinge", "hinge", "pinball", "logistic"} or a loss object, default=None
+        None: "squared_hinge", and "hinge" on a stream.
     solver : {"auto", "dual", "newton", "newton_cg", "interior", "pegasos"}, default="auto"
         As in `LinearSVC`; "pegasos" takes the steps of `PegasosClassifier`, and like "dual" it
         needs the image in memory.
@@ -60,7 +66,7 @@ class FixedSizeSVC(LinearClassifier):
 
     Attributes
     ----------
-    map_ : NystroemMap
+    map_ : NystroemMap or FourierMap
         The fitted map.
     m_ : int
         Prototypes that were asked for, or found by "auto".
@@ -72,6 +78,8 @@ class FixedSizeSVC(LinearClassifier):
     intercept_, classes_, certificate_, stop_reason_, solver_, history_, support_, dual_coef_,
     n_iter_, n_features_in_
         As of `LinearSVC`, for the mapped problem.
+    t_, progressive_
+        After `partial_fit`, in place of what is of a fit: as of `PegasosClassifier`.
 
     Examples
     --------
@@ -87,6 +95,7 @@ class FixedSizeSVC(LinearClassifier):
         self,
         *,
         m=500,
+        map="nystroem",
         kernel="rbf",
         gamma="scale",
         degree=3,
@@ -95,7 +104,7 @@ class FixedSizeSVC(LinearClassifier):
         threshold=1e-6,
         C=1.0,
         lam=None,
-        loss="squared_hinge",
+        loss=None,
         tol=1e-3,
         max_iter=1000,
         max_time=None,
@@ -113,6 +122,7 @@ class FixedSizeSVC(LinearClassifier):
         verbose=0,
     ):
         self.m = m
+        self.map = map
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -140,7 +150,7 @@ class FixedSizeSVC(LinearClassifier):
 
     warm_start = False
     center = None
-    map_: NystroemMap
+    map_: NystroemMap | FourierMap
 
     def _read(self, X, y, sample_weight) -> Data:
         """The data, and the map that is fitted to them."""
@@ -148,23 +158,32 @@ class FixedSizeSVC(LinearClassifier):
         data = super()._read(X, y, sample_weight)
         kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
         kernel = resolved(kernel, data.X, kept_weights(data, y, sample_weight))
-        self.growth_ = grown(self, data, kernel, self._most(data)) if self.m == "auto" else []
-        self.m_ = self._chosen_m()
-        self.map_ = NystroemMap(
-            kernel,
-            m=self.m_,
-            prototypes=self.prototypes,
-            threshold=self.threshold,
-            random_state=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            n_threads=self.n_threads,
-        ).fit(data.X)
+        grows = self.m == "auto"
+        growth = grown(self, data, kernel, self._most(data)) if grows else []
+        best = max(growth, key=lambda tried: tried.score).m if growth else FIRST
+        self._adopt(self._map_of(kernel, best if grows else self.m).fit(data.X))
+        self.growth_ = growth
         self._spent = time.perf_counter() - began
         return data
 
-    def _chosen_m(self) -> int:
-        if self.m != "auto":
-            return par.count("m", self.m)
-        return max(self.growth_, key=lambda tried: tried.score).m if self.growth_ else FIRST
+    def _map_of(self, kernel: Any, m: Any) -> NystroemMap | FourierMap:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        common = {"m": par.count("m", m), "random_state": seed, "n_threads": self.n_threads}
+        if par.one_of("map", self.map, MAPS) == "fourier":
+            return FourierMap(kernel, **common)
+        return NystroemMap(kernel, prototypes=self.prototypes, threshold=self.threshold, **common)
+
+    def _new_map(self) -> NystroemMap | FourierMap:
+        if self.m == "auto":
+            raise ValueError(
+                "m='auto' is for fit: no rows of a stream can be kept aside to judge m by, so give "
+                "a number"
+            )
+        return self._map_of(kernel_of(self.kernel, self.gamma, self.degree, self.coef0), self.m)
+
+    def _adopt(self, found: NystroemMap | FourierMap) -> None:
+        super()._adopt(found)
+        self.m_, self.growth_, self.in_memory_ = found.m, [], False
 
     def _most(self, data: Data) -> int:
         """Prototypes that the solver has room for."""
@@ -201,9 +220,6 @@ class FixedSizeSVC(LinearClassifier):
     def _task(self, data: Data, loss: Any, stop: Stop) -> Task:
         left = max(stop.max_seconds - self._spent, 0.0)
         return super()._task(data, loss, replace(stop, max_seconds=left))
-
-    def _loss(self) -> Any:
-        return par.loss_of(Logistic() if self.loss == "logistic" else self.loss)
 
     def _solver(self) -> Any:
         if par.one_of("solver", self.solver, SOLVERS) != "pegasos":

@@ -15,13 +15,15 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators.fixed_size import FixedSizeSVC
 from pegasos.estimators.model_facts import facts_of_a_file, plain, rebuilt
 from pegasos.estimators.polynomial import PolynomialSVC
-from pegasos.maps.image import Image, KernelFeatures
+from pegasos.maps.fourier import FourierMap
+from pegasos.maps.image import Image, KernelFeatures, Waves
 from pegasos.maps.nystrom import NystroemMap
 from pegasos.maps.polynomial import PolynomialMap
 from pegasos.model.linear import MapRecord
 from pegasos.model.vectors import check_points, rows_of, to_arrays
 from pegasos.objective.kernel_json import checked, from_json, to_json
-from pegasos.objective.kernel_points import Points, is_given
+from pegasos.objective.kernel_points import Points, as_given, is_given, points
+from pegasos.objective.kernels import Gaussian, Laplacian, Linear
 
 CLASSES: dict[str, Any] = {cls.__name__: cls for cls in (FixedSizeSVC, PolynomialSVC)}
 _NUMBERS = ("sqnorms", "center", "trapezoid", "eigenvalues")
@@ -29,8 +31,8 @@ _NUMBERS = ("sqnorms", "center", "trapezoid", "eigenvalues")
 
 def to_map(estimator: Any) -> MapRecord:
     """The map of a fitted estimator; a TypeError if its kernel is a function."""
-    parts = _of_nystroem if isinstance(estimator, FixedSizeSVC) else _of_polynomial
-    own, arrays = parts(estimator)
+    of_maps: dict[type, Any] = {NystroemMap: _of_nystroem, FourierMap: _of_fourier}
+    own, arrays = of_maps.get(type(estimator.map_), _of_polynomial)(estimator)
     parameters = estimator.map_.get_params(deep=False)
     known = {name: plain(value) for name, value in parameters.items() if name != "kernel"}
     return MapRecord(int(estimator.n_features_in_), {"parameters": known, **own}, arrays)
@@ -40,7 +42,9 @@ def restore(estimator: Any, record: MapRecord, width: int) -> None:
     """Give an estimator the map behind so many weights, if prediction with it can never fail."""
     with facts_of_a_file("parameters"):
         par.threads_of(estimator.n_threads)  # which predictions need
-    make = _nystroem if isinstance(estimator, FixedSizeSVC) else _polynomial
+    make: Any = _polynomial
+    if isinstance(estimator, FixedSizeSVC):
+        make = _fourier if "frequencies" in record.arrays else _nystroem
     with facts_of_a_file("map"):
         make(estimator, record, width)
 
@@ -59,8 +63,7 @@ def _of_nystroem(estimator: FixedSizeSVC) -> tuple[dict[str, Any], dict[str, np.
     facts = {
         "kernel": to_json(kernel),
         "entropy": float(given.entropy_).hex(),
-        "m": int(estimator.m_),
-        "in_memory": bool(estimator.in_memory_),
+        **_settled(estimator),
     }
     arrays = {
         "sqnorms": sqnorms,
@@ -102,8 +105,36 @@ def _nystroem(estimator: FixedSizeSVC, record: MapRecord, r: int) -> None:
     made.eigenvalues_, made.component_indices_ = arrays["eigenvalues"], arrays["indices"]
     made.n_components_, made.dropped_ = r, m - r
     made.entropy_ = float.fromhex(facts["entropy"])
+    _settle(estimator, made, facts)
+
+
+def _settled(estimator: FixedSizeSVC) -> dict[str, Any]:
+    return {"m": int(estimator.m_), "in_memory": bool(estimator.in_memory_)}
+
+
+def _settle(estimator: FixedSizeSVC, made: Any, facts: dict[str, Any]) -> None:
     estimator.map_, estimator.m_ = made, int(facts["m"])
     estimator.in_memory_ = facts["in_memory"] is True
+
+
+def _of_fourier(estimator: FixedSizeSVC) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    features = estimator.map_._image.features
+    facts = {"kernel": to_json(estimator.map_.kernel_), **_settled(estimator)}
+    return facts, {"frequencies": as_given(features.frequencies)}
+
+
+def _fourier(estimator: FixedSizeSVC, record: MapRecord, r: int) -> None:
+    kernel, F = checked(from_json(record.facts["kernel"])), record.arrays["frequencies"]
+    if not isinstance(kernel, Gaussian | Laplacian):
+        raise ValueError("kernel: waves are of Gaussian and Laplacian ones")
+    if F.dtype not in (np.float32, np.float64) or F.shape != (r // 2, record.n_features) or r % 2:
+        raise ValueError(f"frequencies: {F.dtype} of shape {F.shape} do not make {r} columns")
+    if not np.isfinite(F).all():
+        raise ValueError("frequencies: not finite")
+    made = _given(FourierMap, record, kernel=kernel)
+    made._image = Image(Waves(points(Linear(), F), len(F) ** -0.5), np.zeros((0, 0)))
+    made.kernel_, made.n_components_, made.n_features_in_ = kernel, r, record.n_features
+    _settle(estimator, made, record.facts)
 
 
 def _whole(trapezoid: np.ndarray, m: int, r: int) -> np.ndarray:

@@ -11,19 +11,16 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators import streams
-from pegasos.estimators.base import OF_A_FIT, LinearClassifier
-from pegasos.estimators.one_vs_all import Task
-from pegasos.estimators.streams import Batch, Progressive, Stream, steps_of_all, steps_of_each
+from pegasos.estimators.base import LinearClassifier
+from pegasos.estimators.streams import Batch, OnStream, steps_of_all, steps_of_each
 from pegasos.estimators.transfer import centers_of, transferred
 from pegasos.objective.losses import Hinge, Logistic, Perceptron
 from pegasos.solvers.draws import SAMPLINGS
-from pegasos.solvers.driver import Run
 from pegasos.solvers.multiclass_steps import MulticlassSteps
 from pegasos.solvers.schedules import Constant, InverseRoot, pegasos_steps
 from pegasos.solvers.subgradient import Subgradient
 
 LOSSES = {**par.LOSSES, "logistic": Logistic, "perceptron": Perceptron}
-OF_A_STREAM = ("_stream", "t_", "progressive_")
 STREAM_LAM = 1e-4  # of partial_fit, where the number of rows behind C is not known
 PRESETS: dict[str, dict[str, Any]] = {
     "pegasos": {},
@@ -48,7 +45,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class PegasosClassifier(LinearClassifier):
+class PegasosClassifier(OnStream, LinearClassifier):
     """Linear classification by subgradient steps: Pegasos and its relatives.
 
     Minimises lam/2 ||w - w0||^2 + mean of l(y_i (w.x_i + b)), the objective of `LinearSVC` with
@@ -167,10 +164,7 @@ class PegasosClassifier(LinearClassifier):
 
     warm_start = False
     _modes = ("ovr", "ovo", "crammer_singer")
-    _stream: Stream
-    t_: int
     n_features_in_: int
-    progressive_: Progressive
 
     @classmethod
     def preset(cls, name: str, **parameters: Any) -> PegasosClassifier:
@@ -235,19 +229,6 @@ class PegasosClassifier(LinearClassifier):
         weights = centers + moved
         self.coef_, self.intercept_ = weights[:, :-1].copy(), bias * weights[:, -1]
         return self
-
-    def _carry(self, stream: Stream) -> None:
-        """Have learnt all this, and nothing by `fit`."""
-        self._forget(OF_A_FIT)
-        self._stream, self.t_, self.progressive_ = stream, stream.states[0].t, stream.progressive
-
-    def _record(self, task: Task, runs: list[Run], kept: np.ndarray) -> None:
-        self._forget(OF_A_STREAM)
-        super()._record(task, runs, kept)
-
-    def _forget(self, names: tuple[str, ...]) -> None:
-        for name in names:
-            self.__dict__.pop(name, None)
 
     def _widen(self, n_features: int) -> None:
         """Have room for more columns, which were empty so far."""

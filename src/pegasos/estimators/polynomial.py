@@ -6,12 +6,13 @@ from typing import Any
 
 from pegasos.estimators.classifier import Data, kept_weights
 from pegasos.estimators.linear import COMMON, PROBABILITY, LinearSVC
+from pegasos.estimators.mapped import MappedClassifier
 from pegasos.maps.polynomial import PolynomialMap
 
-_OF_MAP = ("degree", "gamma", "coef0", "coefficients", "interaction_only", "width")
+_OF_MAP = ("degree", "gamma", "coef0", "coefficients", "interaction_only", "width", "n_threads")
 
 
-class PolynomialSVC(LinearSVC):
+class PolynomialSVC(MappedClassifier, LinearSVC):
     __doc__ = f"""Polynomial support vector classification, trained linearly, with a proof.
 
     Minimises 1/2 ||w - w0||^2 + sum_i C_i l(y_i (w.phi(x_i) + b)), where phi holds the products of
@@ -30,7 +31,9 @@ class PolynomialSVC(LinearSVC):
         Only products of different features.
     width : int, default=2**22
         Most columns; if phi has more they are hashed to this number, with a warning.
-    loss : {{"squared_hinge", "hinge", "pinball"}} or a loss object, default="squared_hinge"
+    loss : {{"squared_hinge", "hinge", "pinball", "logistic"}} or a loss object, default=None
+        None: "squared_hinge", and "hinge" on a stream (`fit_map`, `partial_fit`), where lam takes
+        the place of C (default 1e-4).
     {PROBABILITY}
     {COMMON}
     map_ : PolynomialMap
@@ -59,7 +62,7 @@ class PolynomialSVC(LinearSVC):
         width=2**22,
         C=1.0,
         lam=None,
-        loss="squared_hinge",
+        loss=None,
         tol=1e-3,
         max_iter=1000,
         max_time=None,
@@ -107,11 +110,18 @@ class PolynomialSVC(LinearSVC):
 
     def _read(self, X, y, sample_weight) -> Data:
         data = super()._read(X, y, sample_weight)
-        given = PolynomialMap(**{name: getattr(self, name) for name in _OF_MAP})
-        self.map_ = given.settle(data.X, kept_weights(data, y, sample_weight))
-        if hasattr(self, "feature_names_in_"):
-            self.map_.feature_names_in_ = self.feature_names_in_
+        self._adopt(self._new_map().settle(data.X, kept_weights(data, y, sample_weight)))
         return data
+
+    def _new_map(self) -> PolynomialMap:
+        made = PolynomialMap(**{name: getattr(self, name) for name in _OF_MAP})
+        made.check()
+        return made
+
+    def _adopt(self, found: PolynomialMap) -> None:
+        super()._adopt(found)
+        if hasattr(self, "feature_names_in_"):
+            found.feature_names_in_ = self.feature_names_in_
 
     def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
         return self.map_.rows(X, bias)

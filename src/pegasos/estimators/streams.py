@@ -7,12 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegasos.estimators.base import OF_A_FIT
 from pegasos.model.linear import chosen
 from pegasos.objective.multiclass import multiclass_problem
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.iterate import Scalars, SubgradientState, empty_state
 from pegasos.solvers.multiclass_steps import MulticlassSteps
 from pegasos.solvers.subgradient import Subgradient
+
+OF_A_STREAM = ("_stream", "t_", "progressive_")
 
 
 class Progressive(NamedTuple):
@@ -53,6 +56,27 @@ class Batch(NamedTuple):
     loss: Any
     centers: np.ndarray
     free: bool
+
+
+class OnStream:
+    """A linear classifier that `fit` or a stream has taught, never both."""
+
+    _stream: Stream
+    t_: int
+    progressive_: Progressive
+
+    def _carry(self, stream: Stream) -> None:
+        """Have learnt all this, and nothing by `fit`."""
+        self._forget(OF_A_FIT)
+        self._stream, self.t_, self.progressive_ = stream, stream.states[0].t, stream.progressive
+
+    def _record(self, *of_a_fit: Any) -> None:
+        self._forget(OF_A_STREAM)
+        super()._record(*of_a_fit)  # type: ignore[misc]
+
+    def _forget(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            self.__dict__.pop(name, None)
 
 
 Learnt = tuple[list[SubgradientState], list[np.ndarray]]  # states, scores of the rows before

@@ -1,4 +1,4 @@
-"""What every feature map shares: rows in, checked; the manners of a scikit-learn transformer."""
+"""What every feature map shares: rows or a stream in, checked; the manners of a transformer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pegasos.core.parameters import threads_of
 from pegasos.core.threads import use_threads
 from pegasos.data.check import small_dtype
+from pegasos.maps.sample import is_stream, sample_rows
+
+SAMPLE = 20_000  # rows to draw from a stream, at least
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -24,9 +27,13 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """A context in which blocks use the threads that `n_threads` allows."""
         return use_threads(threads_of(self.n_threads))
 
-    def _to_fit(self, X: Any) -> Any:
-        """Rows to fit to, checked; their width and names are kept."""
-        return self._checked(X, reset=True)
+    def mapped(self, X: Any) -> Any:
+        """phi of rows that are checked."""
+        raise NotImplementedError
+
+    def _to_fit(self, X: Any, rng: np.random.Generator, size: int = SAMPLE) -> Any:
+        """Rows to fit to, checked: X, or so many of a stream. Their width and names are kept."""
+        return self._checked(sample_rows(X, size, rng) if is_stream(X) else X, reset=True)
 
     def _to_map(self, X: Any) -> Any:
         """Rows to map, checked against those of the fit."""

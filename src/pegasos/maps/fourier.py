@@ -80,7 +80,9 @@ class FourierMap(ImageMap):
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
+        X : array or CSR matrix of shape (n_samples, n_features), or a stream
+            A stream is an iterable of such blocks, or of pairs (block, labels), read once: the map
+            is fitted to 20000 rows of it drawn at random.
         y : ignored
 
         Returns
@@ -94,10 +96,10 @@ class FourierMap(ImageMap):
                 f"FourierMap is for the Gaussian and the Laplacian kernel, got {self.kernel!r}; "
                 "NystroemMap takes any kernel"
             )
-        X = self._to_fit(X)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        X = self._to_fit(X, rng)
         with self._at_work():
             self.kernel_ = resolved(kernel, X)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         drawn = _frequencies(self.kernel_, waves, X.shape[1], bool(self.orthogonal), rng)
         frequencies = points(Linear(), drawn.astype(X.dtype, copy=False))
         self._image = Image(Waves(frequencies, waves**-0.5), np.zeros((0, 0)))

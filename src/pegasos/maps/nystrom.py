@@ -12,7 +12,7 @@ from pegasos.core.digest import row_digests
 from pegasos.core.parameters import count, one_of, positive
 from pegasos.core.rows import CsrRows, DenseRows, n_rows
 from pegasos.data.check import as_rows
-from pegasos.maps.base import FeatureMap
+from pegasos.maps.base import SAMPLE, FeatureMap
 from pegasos.maps.image import Image, in_dtype, nystroem_image, width
 from pegasos.maps.mapped_rows import image_of
 from pegasos.maps.prototypes import SELECTIONS, Chosen, renyi_entropy
@@ -20,7 +20,7 @@ from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernel_points import Points, as_given, is_given, n_points, points
 from pegasos.objective.kernels import resolved
 
-_PER_PROTOTYPE, _LEAST = 20, 20_000  # rows among which prototypes are chosen
+_PER_PROTOTYPE = 20  # rows among which prototypes are chosen, or SAMPLE if that is more
 
 
 class ImageMap(FeatureMap):
@@ -39,7 +39,9 @@ class ImageMap(FeatureMap):
         -------
         array of shape (n_samples, n_components_), of the dtype of X
         """
-        X = self._to_map(X)
+        return self.mapped(self._to_map(X))
+
+    def mapped(self, X: Any) -> np.ndarray:
         with self._at_work():
             return image_of(in_dtype(self._image, X.dtype), as_rows(X))
 
@@ -81,7 +83,8 @@ class NystroemMap(ImageMap):
         All of them, rising.
     kernel_ : the kernel, with numbers for its parameters
     component_indices_ : array
-        The rows of X that are prototypes; empty for k-means, whose centres are no rows.
+        The rows of X (of a stream: of its sample) that are prototypes; empty for k-means, whose
+        centres are no rows.
     components_ : array of shape (m, n_features)
         The prototypes.
     entropy_ : float
@@ -126,7 +129,9 @@ class NystroemMap(ImageMap):
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
+        X : array or CSR matrix of shape (n_samples, n_features), or a stream
+            A stream is an iterable of such blocks, or of pairs (block, labels), read once: the map
+            is fitted to max(20 m, 20000) rows of it drawn at random.
         y : ignored
 
         Returns
@@ -139,8 +144,8 @@ class NystroemMap(ImageMap):
         kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
         if is_given(kernel):
             raise ValueError("a Nyström map needs rows: kernel='precomputed' has none to map")
-        X = self._to_fit(X)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        X = self._to_fit(X, rng, _among(m))
         with self._at_work():
             self.kernel_ = resolved(kernel, X)
             sample, among = _sample(self.kernel_, as_rows(X), m, rng)
@@ -159,10 +164,14 @@ class NystroemMap(ImageMap):
         return as_given(self._image.features.prototypes)
 
 
+def _among(m: int) -> int:
+    return max(_PER_PROTOTYPE * m, SAMPLE)
+
+
 def _sample(kernel: Any, rows: Any, m: int, rng: Any) -> tuple[Points, np.ndarray]:
     """Rows to choose from, and which they are: distinct ones, if about all are wanted."""
     n = n_rows(rows)
-    size = min(n, max(_PER_PROTOTYPE * m, _LEAST))
+    size = min(n, _among(m))
     among = np.sort(rng.permutation(n)[:size]) if size < n else np.arange(n)
     some = gathered(rows, among) if size < n else rows
     if m >= size:

@@ -30,7 +30,7 @@ from pegasos.core.rows import n_rows
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import as_rows
 from pegasos.maps.base import FeatureMap
-from pegasos.objective.kernels import gamma_of
+from pegasos.objective.kernels import check_number, gamma_of
 
 WIDE = 10_000  # columns: an array that is mapped to more of them becomes a CSR matrix
 _ROWS = 1024  # to write at a time
@@ -101,7 +101,9 @@ class PolynomialMap(FeatureMap):
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
+        X : array or CSR matrix of shape (n_samples, n_features), or a stream
+            A stream is an iterable of such blocks, or of pairs (block, labels), read once: the map
+            is fitted to 20000 rows of it drawn at random.
         y : not used
 
         Returns
@@ -109,7 +111,15 @@ class PolynomialMap(FeatureMap):
         self
         """
         par.threads_of(self.n_threads)
-        return self.settle(self._to_fit(X))
+        return self.settle(self._to_fit(X, np.random.default_rng(0)))
+
+    def check(self) -> None:
+        """Refuse parameters that would do for no rows."""
+        par.one_of("coefficients", self.coefficients, ("kernel", "plain"))
+        par.positive("coef0", self.coef0, zero=True)
+        check_number("gamma", self.gamma)
+        if self.degree not in (2, 3):
+            raise ValueError(f"degree must be 2 or 3, got {self.degree!r}; SVC has higher ones")
 
     def settle(self, X: Any, weight: np.ndarray | None = None) -> PolynomialMap:
         """`fit` to rows that are checked; with weights of them, in the variance."""
@@ -125,11 +135,8 @@ class PolynomialMap(FeatureMap):
 
     def settle_for(self, n_features: int, gamma: float) -> PolynomialMap:
         """The map of so many features with this gamma, whatever the rows."""
-        par.one_of("coefficients", self.coefficients, ("kernel", "plain"))
-        plain = self.coefficients == "plain"
-        coef0 = par.positive("coef0", self.coef0, zero=True)
-        if self.degree not in (2, 3):
-            raise ValueError(f"degree must be 2 or 3, got {self.degree!r}; SVC has higher ones")
+        self.check()
+        plain, coef0 = self.coefficients == "plain", float(self.coef0)
         strict, least = int(bool(self.interaction_only)), 0 if plain or coef0 else self.degree
         self._shape = int(self.degree), least, strict
         self.gamma_, self.n_features_in_ = gamma, n_features
@@ -170,7 +177,9 @@ class PolynomialMap(FeatureMap):
         -------
         CSR matrix, or an array if X is one and phi has at most 10,000 columns
         """
-        X = self._to_map(X)
+        return self.mapped(self._to_map(X))
+
+    def mapped(self, X: Any) -> Any:
         with self._at_work():
             rows = self.rows(X)
             if not sp.issparse(X) and rows.width <= WIDE:

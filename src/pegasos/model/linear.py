@@ -90,7 +90,7 @@ def check(model: LinearModel) -> LinearModel:
         if model.center[0].shape != model.coef.shape:
             raise ValueError("center: not of the shape of coef")
     if model.stream is not None:
-        streams.check(model.stream, K, model.n_features, len(model.classes))
+        streams.check(model.stream, K, model.coef.shape[1], len(model.classes))
     check_names(model.names, model.n_features)
     return model
 
