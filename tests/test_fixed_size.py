@@ -25,6 +25,16 @@ def spambase():
     return np.log1p(X[some]).astype(np.float64), y[some]
 
 
+def test_float32_blocks_prove_what_they_find(data):
+    """The bound is of the same rows as the objective, bit for bit: it is never above it."""
+    X, y = data[0].astype(np.float32), data[1]
+    for seed in range(3):
+        model = FixedSizeSVC(m=30, cache_size=NO_ROOM, tol=1e-4, random_state=seed).fit(X, y)
+        proof = model.certificate_
+        assert model.stop_reason_ == "gap" and not model.in_memory_
+        assert proof.dual <= proof.primal * (1.0 + 1e-14)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
 def test_blocks_reach_the_objective_of_the_whole(data, loss, monkeypatch):

@@ -186,10 +186,19 @@ def _(rows, W):
 
 @combine.register(MappedRows)
 def _(rows, a):
-    def add(total, some, chosen):
-        _add(total, combine(_raw_rows(rows, some), a[chosen]))
+    """Over the blocks of X W, whole ones: a value is rounded by the shape of its block, and P and D
+    of a certificate must be of the same rows."""
+    n, size = n_rows(rows), _block(rows.image)
 
-    return _gathered(rows, _each(rows, np.flatnonzero(a), add))
+    def part(start: int, stop: int) -> list[Any]:
+        total = [np.zeros(n_raw(rows.image.features) + 1)]
+        for s in range(start, stop, size):
+            block = slice(s, min(s + size, stop))
+            if a[block].any():
+                _add(total, combine(_raw_rows(rows, gathered(rows.rows, block)), a[block]))
+        return total
+
+    return _gathered(rows, run_blocks(part, n, size * max(1, -(-n // (size * _CHUNKS)))))
 
 
 @bent.register(MappedRows)

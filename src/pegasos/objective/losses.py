@@ -103,18 +103,22 @@ def domain(loss: Any) -> tuple[float, float]:
     return -slope(loss, math.inf), -slope(loss, -math.inf)
 
 
-def kink(loss: Any) -> float:
-    """Where the lines of a loss of two lines meet; NaN for any other loss.
+def parabola(loss: Any) -> tuple[float, float]:
+    """k and r, if l*(-a) is r a^2 / 2 - k a, and a constant, over its domain; else NaN twice.
 
-    l* of such a loss is a line over its domain, and a convex function that meets the chord in the
-    middle is one.
+    r = 0: two lines that meet at z = k. Five values tell, of which all third differences vanish.
     """
     low, high = domain(loss)
-    if not -math.inf < low < high < math.inf:
-        return math.nan
-    left, middle, right = (conjugate(loss, a) for a in (low, 0.5 * (low + high), high))
-    straight = abs(left + right - 2.0 * middle) <= 1e-12 * (abs(left) + abs(right))
-    return (left - right) / (high - low) if straight else math.nan
+    if not -math.inf < low < high:
+        return math.nan, math.nan
+    step = 0.25 * (high - low) if high < math.inf else 1.0
+    at = [conjugate(loss, low + j * step) for j in range(5)]
+    slack = 1e-12 * sum(map(abs, at))
+    if any(abs(at[j] - at[j + 3] + 3.0 * (at[j + 2] - at[j + 1])) > slack for j in (0, 1)):
+        return math.nan, math.nan
+    bend = at[0] + at[4] - 2.0 * at[2]
+    r = bend / (2.0 * step) ** 2 if abs(bend) > slack else 0.0
+    return r * (low + 2.0 * step) - (at[4] - at[0]) / (4.0 * step), r
 
 
 def check_loss(loss: Any) -> Any:

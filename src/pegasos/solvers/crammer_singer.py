@@ -48,7 +48,7 @@ def _(problem, pi):
 
 @bend.register(MulticlassProblem)
 def _(problem):
-    return 1.0
+    return 1.0, 0.0
 
 
 @advance.register(MulticlassProblem)

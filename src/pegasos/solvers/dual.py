@@ -9,8 +9,8 @@ Shrinking: a variable at its bound leaves the epoch when its margin is further i
            `caution` ||x_i|| sqrt(2 gap); with caution = 1 and the true gap that is a proof that
            it stays there, since ||w - w*|| <= sqrt(2 gap). At each certificate the exact margins
            say anew who is aside.
-Moves:     after `patience` epochs, for a loss of two lines, each epoch begins at the best point in
-           the span of the last moves (see `solvers.moves`)
+Moves:     after `patience` epochs, where the dual is quadratic, each epoch begins at the best point
+           in the span of the last moves (see `solvers.moves`)
 Stopping:  `estimate`, the sum over the epoch of c_i l(z_i) + c_i l*(-alpha_i/c_i) + alpha_i z_i:
            each term is >= 0 and their sum at one w is the duality gap. The driver certifies.
 
@@ -34,7 +34,7 @@ from pegasos.core.rng import arrange, stream
 from pegasos.core.rows import n_entries, n_rows
 from pegasos.core.threads import allowed
 from pegasos.objective.certificate import Evaluation
-from pegasos.objective.losses import domain, kink, value
+from pegasos.objective.losses import domain, parabola, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
 from pegasos.solvers.steps import Place, Tally, settled, steps
@@ -153,7 +153,7 @@ class Dual:
     def _combine(self, problem: Any, state: DualState) -> DualState:
         """Go to the best point in the span of the last moves, once descent has had its epochs."""
         place, visits = _place(problem, state), state.visits
-        if not self.memory or state.epoch < self.patience or np.isnan(place.kink):
+        if not self.memory or state.epoch < self.patience or np.isnan(place.k):
             return state
         if state.past is None:
             return state._replace(past=no_moves(problem, place, visits, self.memory), gain=0.0)
@@ -188,7 +188,7 @@ class Dual:
 
 def _place(problem: Any, state: DualState) -> Place:
     where = state.alpha, state.w, state.order, state.stays
-    return Place(*where, state.radius, bend(problem))
+    return Place(*where, state.radius, *bend(problem))
 
 
 @generic
@@ -197,8 +197,8 @@ def start(problem: Any, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarra
 
 
 @generic
-def bend(problem: Any) -> float:
-    """The k of `solvers.moves` if the dual is quadratic, else NaN"""
+def bend(problem: Any) -> tuple[float, float]:
+    """k and r of `solvers.moves` if the dual is quadratic, else NaN"""
 
 
 @generic
@@ -222,7 +222,7 @@ def _(problem, alpha):
 
 @bend.register(Problem)
 def _(problem):
-    return kink(problem.loss)
+    return parabola(problem.loss)
 
 
 @advance.register(Problem)

@@ -1,14 +1,17 @@
 """Second-order steps of descent, from the moves of its last epochs.
 
-Problem:  the dual of a loss of two lines that meet at z = k (hinge, pinball) is quadratic,
-          D(alpha) = k sum_i alpha_i - 1/2 ||v||^2 - w0.v, and where descent is slow its epochs are
-          steps of a linear iteration on the rows between their bounds
+Problem:  where l*(-a) is a line or a parabola (hinge, pinball, squared hinge), the dual is
+          quadratic, D(alpha) = sum_i (k alpha_i - r alpha_i^2 / (2 c_i)) - 1/2 ||v||^2 - w0.v, and
+          where descent is slow its epochs are steps of a linear iteration on the rows between
+          their bounds
 Moves:    S_j, the last few moves of alpha, and U_j = sum_i S_ij y_i x_i, those of w. In their
-          span D is known without a look at the rows: slopes g_j = S_j.grad D, curvature G = U U'
+          span D is known without a look at the rows: slopes g_j = S_j.grad D, curvature
+          G = U U' + S' diag(r / c) S
 Update:   alpha <- alpha + t (clip(alpha + sum_j theta_j S_j) - alpha), G theta = g,
           t <= 1 from the slope and the curvature along it, so that D never falls
-Slopes:   followed from move to move (the gain of an epoch is k s - z s - q s^2 / 2 summed over its
-          steps s): as differences of sum alpha and w.v they would drown in rounding at small gaps
+Slopes:   followed from move to move (the gain of an epoch is summed over its steps s, for r = 0
+          k s - z s - q s^2 / 2): as differences of sum alpha and w.v they would drown in rounding
+          at small gaps
 
 Of several classes (`solvers.crammer_singer`) alpha and w are matrices; each U_j is w in one line.
 
@@ -75,7 +78,7 @@ def combined(problem: Any, place: Place, moves: Moves, gain: float, visits: int)
     k, w0, (S, U, G, g, *_) = moves.oldest, problem.center, moves
     U[k] = np.ravel(place.w - w0 - moves.v)
     S[..., k] = place.alpha - moves.alpha
-    along = U @ U[k]
+    along = U @ U[k] + _stiffness(problem, place.r, S[..., k], S)
     G[k], G[:, k] = along, along
     g -= along
     shift = np.ravel(w0[-1] - moves.b)  # by which a free intercept has moved the centre
@@ -84,22 +87,28 @@ def combined(problem: Any, place: Place, moves: Moves, gain: float, visits: int)
     theta = _solution(G, g)
     dw, target = theta @ U, np.empty_like(place.alpha)
     tilt = float(theta @ g) + aim(problem, place, (S, theta), dw.reshape(place.w.shape), target)
-    bend = float(dw @ dw)
+    change = target - place.alpha
+    bend = float(dw @ dw) + float(_stiffness(problem, place.r, change, change))
     t = min(1.0, tilt / bend) if tilt > 0.0 and bend > 0.0 else 0.0
     if t > 0.0:
-        along = U @ dw
+        along = U @ dw + _stiffness(problem, place.r, change, S)
         g -= t * along
         g[k] += t * (tilt - t * bend)
         G[k] += t * along
         G[:, k] = G[k]
         G[k, k] += t * (along[k] + t * bend)
         place.w[:] += t * dw.reshape(place.w.shape)
-        place.alpha[:] = target if t == 1.0 else place.alpha + t * (target - place.alpha)
+        place.alpha[:] = target if t == 1.0 else place.alpha + t * change
         U[k] += t * dw
         S[..., k] = place.alpha - moves.alpha
     moves.alpha[:] = place.alpha
     moves.v[:] = place.w - w0
     return moves._replace(b=np.copy(w0[-1]), visits=visits, oldest=(k + 1) % len(g))
+
+
+def _stiffness(problem: Any, r: float, a: np.ndarray, others: np.ndarray) -> Any:
+    """a' diag(r / c) others: what the parabolas of the rows add to a curvature."""
+    return (r * a / problem.c) @ others if r else 0.0
 
 
 def moved(gain: float, objective: float) -> bool:
@@ -146,6 +155,6 @@ def _aim(problem, place, along, dw, target):
         target[i] = new
         lack = new - (old + move)
         if lack != 0.0:
-            tilt += lack * (place.kink - y * row_dot(problem.rows, i, place.w))
+            tilt += lack * (place.k - y * row_dot(problem.rows, i, place.w) - place.r * old / c)
             row_axpy(problem.rows, i, lack * y, dw)
     return tilt

@@ -27,14 +27,15 @@ class Tally(NamedTuple):
 
 class Place(NamedTuple):
     """What the steps go by: the point, the order of rows, which of them stay, the radius of
-    shrinking, the kink of a loss of two lines."""
+    shrinking, and k and r where the dual is quadratic (see `objective.losses.parabola`)."""
 
     alpha: np.ndarray
     w: np.ndarray
     order: np.ndarray
     stays: np.ndarray
     radius: float
-    kink: float
+    k: float
+    r: float
 
 
 @helper
@@ -79,6 +80,8 @@ def steps(problem, place, w, first, last):
         if new != old:
             alpha[i] = new
             row_axpy(rows, i, (new - old) * y, w)
-            gain += (new - old) * (place.kink - z - 0.5 * q * (new - old))
+            gain += (new - old) * (place.k - z - 0.5 * q * (new - old))
+            if place.r != 0.0:
+                gain -= 0.5 * place.r * (new - old) * (new + old) / c
             moves += abs(new - old) > 1e-15 * abs(new)
     return terms, losses, aside, gain, moves
