@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.callback import with_callbacks
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from pegasos.core.rows import n_columns
@@ -117,7 +117,7 @@ class LinearClassifier(ProbabilisticClassifier):
             free=free,
             solver=kind.solver_of(self._solver()),
             stop=replace(stop, rules=tuple(self._on_rows(rule, bias) for rule in stop.rules)),
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            seed=par.seed_of(self.random_state),
             watch=self._watch,
         )
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_random_state
 
 from pegasos.core.threads import allowed, available, use_threads
 from pegasos.estimators import parameters as par
@@ -230,7 +229,7 @@ class CellSVC(KernelMachine):
 
     def _task(self, data: Data, stop: Stop) -> CellTask:  # type: ignore[override]
         end = time.perf_counter() + stop.max_seconds
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = par.seed_of(self.random_state)
         rng = np.random.default_rng(seed)
         cells = self._shared_out(data, rng)
         members = list(map(np.union1d, cells.own, cells.near))

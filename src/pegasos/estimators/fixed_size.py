@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from pegasos.core.rows import n_rows
 from pegasos.data.check import as_rows
@@ -155,7 +154,7 @@ class FixedSizeSVC(LinearClassifier):
             m=self.m_,
             prototypes=self.prototypes,
             threshold=self.threshold,
-            random_state=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            random_state=par.seed_of(self.random_state),
             n_threads=self.n_threads,
         ).fit(data.X)
         self._spent = time.perf_counter() - began

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from pegasos.core.logs import warn
@@ -132,7 +131,7 @@ class KernelMachine(ProbabilisticClassifier):
             solver=solver,
             choice=choice,
             stop=stop,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            seed=par.seed_of(self.random_state),
             watch=self._watch,
         )
 

@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pegasos.core.parameters import count, one_of, positive, threads_of  # noqa: F401  (offered here)
+from pegasos.core.parameters import (  # noqa: F401  (offered here)
+    count,
+    one_of,
+    positive,
+    seed_of,
+    threads_of,
+)
 from pegasos.objective.losses import Hinge, Pinball, SquaredHinge, check_loss
 from pegasos.solvers.stops import RULES
 

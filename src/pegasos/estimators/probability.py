@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from pegasos.estimators import parameters as par
 from pegasos.estimators.calibration import calibrated, folds_of
 from pegasos.estimators.classifier import Classifier, Data
 from pegasos.estimators.one_vs_all import Watch
@@ -87,7 +87,7 @@ class ProbabilisticClassifier(Thresholds, Classifier):
             return
         if self._watch is not None:
             self._watch.leave()
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = par.seed_of(self.random_state)
         folds = folds_of(data, seed)
         scores = self._left_out(task, data, folds, deadline)
         left = np.flatnonzero(folds >= 0)

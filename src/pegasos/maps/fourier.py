@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from pegasos.core.parameters import count
+from pegasos.core.parameters import count, seed_of
 from pegasos.maps.image import Image, Waves, width
 from pegasos.maps.nystrom import ImageMap
 from pegasos.objective.kernel_names import kernel_of
@@ -97,7 +96,7 @@ class FourierMap(ImageMap):
         X = self._to_fit(X)
         with self._at_work():
             self.kernel_ = resolved(kernel, X)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(seed_of(self.random_state))
         drawn = _frequencies(self.kernel_, waves, X.shape[1], bool(self.orthogonal), rng)
         frequencies = points(Linear(), drawn.astype(X.dtype, copy=False))
         self._image = Image(Waves(frequencies, waves**-0.5), np.zeros((0, 0)))

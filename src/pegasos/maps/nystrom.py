@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from pegasos.core.cross import gathered
 from pegasos.core.digest import row_digests
-from pegasos.core.parameters import count, one_of, positive
+from pegasos.core.parameters import count, one_of, positive, seed_of
 from pegasos.core.rows import CsrRows, DenseRows, n_rows
 from pegasos.data.check import as_rows
 from pegasos.maps.base import FeatureMap
@@ -140,7 +139,7 @@ class NystroemMap(ImageMap):
         if is_given(kernel):
             raise ValueError("a Nyström map needs rows: kernel='precomputed' has none to map")
         X = self._to_fit(X)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(seed_of(self.random_state))
         with self._at_work():
             self.kernel_ = resolved(kernel, X)
             sample, among = _sample(self.kernel_, as_rows(X), m, rng)

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 
-from pegasos.core.parameters import count
+from pegasos.core.parameters import count, seed_of
 
 
 def sample_rows(blocks: Iterable[Any], size: int, random_state: Any = None) -> Any:
@@ -28,7 +27,7 @@ def sample_rows(blocks: Iterable[Any], size: int, random_state: Any = None) -> A
     array or CSR matrix of shape (size, n_features)
     """
     size = count("size", size)
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    rng = np.random.default_rng(seed_of(random_state))
     drawn: list[Any] = []
     where = np.zeros(0, dtype=np.int64)  # of each place the row of `drawn` that has it
     seen = held = 0
