@@ -10,6 +10,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from pegasos.core.digest import row_digests
+from pegasos.data.check import as_rows
 from pegasos.estimators import parameters as par
 from pegasos.estimators.calibration import calibrated, folds_of
 from pegasos.estimators.classifier import Classifier, Data
@@ -87,8 +89,8 @@ class ProbabilisticClassifier(Thresholds, Classifier):
             return
         if self._watch is not None:
             self._watch.leave()
-        seed = par.seed_of(self.random_state)
-        folds = folds_of(data, seed)
+        digests = row_digests(as_rows(data.X))
+        folds = folds_of(digests, data.label, par.seed_of(self.random_state))
         scores = self._left_out(task, data, folds, deadline)
         left = np.flatnonzero(folds >= 0)
         label, weight = data.label[left], data.c[left] / self._C
