@@ -16,7 +16,7 @@ from pegasos import (
     load_model,
     save_model,
 )
-from pegasos.estimators.threshold import Target, choose
+from pegasos.model.threshold import Target, choose
 from pegasos.report.decisions import decision_figure
 
 RNG = np.random.default_rng(0)

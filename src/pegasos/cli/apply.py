@@ -39,6 +39,15 @@ class Scored(NamedTuple):
     scores: np.ndarray
 
 
+class Known(NamedTuple):
+    """The number of the true class of each row (-1: unknown to the model), its scores, and the
+    names of classes that are unknown."""
+
+    truth: np.ndarray
+    scores: np.ndarray
+    strangers: list[str]
+
+
 def scorer(model: Model, threads: int | None) -> Callable[[Any], np.ndarray]:
     """What gives rows with a virtual column of ones their scores, a column per class (one in all
     for two classes; per problem of a kernel machine)."""
@@ -102,6 +111,22 @@ def scored(model: Model, path: str, reading: Reading, labelled: bool = True) -> 
     if is_table(path):
         return _from_table(model, path, reading, score)
     return _from_text(model, path, reading, score, labelled)
+
+
+def known(model: Model, path: str, reading: Reading) -> Known:
+    """The rows of a file whose labels say what is true, all of them."""
+    from pegasos.data.tables import whole
+
+    blocks = list(scored(model, path, reading))
+    if blocks[0].labels is None:
+        raise DataError(f"{path}: no labels to compare with; name their column with --label")
+    y = np.concatenate([block.labels for block in blocks])
+    y = y if y.dtype.kind in "OU" else whole(y)
+    scores = np.concatenate([block.scores for block in blocks])
+    number = {name: k for k, name in enumerate(model.classes.tolist())}
+    truth = np.array([number.get(name, -1) for name in y.tolist()])
+    strangers = sorted({str(name) for name in y[truth < 0].tolist()})
+    return Known(truth, scores, strangers)
 
 
 def _from_text(
