@@ -27,7 +27,8 @@ from pegasos.estimators.one_vs_all import Task, solve
 from pegasos.estimators.one_vs_one import PairTask
 from pegasos.estimators.probability import ProbabilisticClassifier
 from pegasos.estimators.transfer import Transferred, Wanted, centers_of, transferred
-from pegasos.model.linear import chosen, scores_of, weight_vectors
+from pegasos.model.decision import chosen
+from pegasos.model.linear import scores_of, weight_vectors
 from pegasos.model.pairs import class_scores, couples
 from pegasos.objective.losses import Pinball, is_piecewise_linear
 from pegasos.solvers.auto import Choice

@@ -18,7 +18,8 @@ from pegasos.estimators.base import Data, LinearClassifier
 from pegasos.estimators.one_vs_all import Task, solve_all
 from pegasos.estimators.path import copy_with
 from pegasos.estimators.sweeps import LEAST_TOL, Answers, goal_of, sweep
-from pegasos.model.linear import chosen, scores_of
+from pegasos.model.decision import chosen
+from pegasos.model.linear import scores_of
 from pegasos.model.pairs import class_scores
 from pegasos.solvers.auto import descent_budget
 from pegasos.solvers.lanes import Lane, Many

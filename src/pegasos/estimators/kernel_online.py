@@ -21,7 +21,7 @@ from pegasos.estimators.kernel_learners import Counting, Learner, Projecting, le
 from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.online import STREAM_LAM, PegasosClassifier
 from pegasos.estimators.threshold import Thresholds
-from pegasos.model.linear import chosen
+from pegasos.model.decision import chosen
 from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernel_points import as_given, is_given, n_points, points, take
 from pegasos.objective.kernel_sums import kernel_sums
