@@ -475,7 +475,11 @@ def test_a_centre_is_matched_by_index_or_by_name(folder, online):
     for last, width in (("", 13), (" 15:0.5", 15)):
         text = [" ".join(line.split(" 9:")[0].split()) + last for line in lines]
         (folder / "few.svm").write_text("\n".join(text) + "\n")
-        invoke("train", folder / "few.svm", "-m", folder / "n", *near)
+        facts = json.loads(
+            invoke("train", folder / "few.svm", "-m", folder / "n", "--json", *near).stdout
+        )
+        counts = {"matched": 13, "unknown": width - 13, "left_out": 0, "new_classes": []}
+        assert facts["center"] == counts
         found = load_model(folder / "n").coef_[0]
         assert np.allclose(found, np.pad(source, (0, width - 13)), atol=1e-6)
     rows = [",".join(["kind", "x9", "new", "x1"])]

@@ -10,6 +10,7 @@ from pegasos.estimators.one_vs_all import Task
 from pegasos.objective.multiclass import MulticlassProblem, multiclass_problem, pulls
 from pegasos.objective.problem import Problem
 from pegasos.solvers import crammer_singer  # noqa: F401  (registers what descent does there)
+from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run
 from pegasos.solvers.stops import Validation
 
@@ -28,10 +29,6 @@ class MulticlassTask(Task):
     def name_of(target: Any, classes: np.ndarray) -> str:
         return "all classes"
 
-    @classmethod
-    def n_vectors(cls, n_classes: int) -> int:
-        return 1 if n_classes == 2 else n_classes
-
     @staticmethod
     def of_problems(centers: np.ndarray) -> np.ndarray:
         """W0; half of a difference for one of two classes, less it for the other."""
@@ -39,13 +36,15 @@ class MulticlassTask(Task):
         return np.ascontiguousarray(each.T)[None]
 
     @staticmethod
-    def solver_of(given: Any) -> Any:
+    def solver_of(given: Any) -> tuple[Any, Choice]:
         if isinstance(given, str) and given not in ("auto", "dual"):
             raise ValueError(
                 f"solver={given!r} is for one problem per class: with "
                 "multi_class='crammer_singer' use solver='auto' or 'dual'"
             )
-        return "dual" if isinstance(given, str) else given
+        if isinstance(given, str) and given == "auto":
+            return "dual", Choice("dual", "the method for all classes in one problem")
+        return Task.solver_of(given)
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
