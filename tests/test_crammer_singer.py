@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC as Liblinear
 
 from pegasos import LinearSVC, PegasosClassifier, load_model, save_model
 from pegasos.core.rng import shuffle, stream
+from pegasos.losses import SquaredHinge
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.multiclass import (
     best_shifts,
@@ -308,11 +309,19 @@ def test_probabilities_follow_all_classes():
     assert weighted.predict_proba(X) == pytest.approx(copied.predict_proba(X), abs=1e-3)
 
 
-@pytest.mark.parametrize("solver", ["newton", "interior"])
-def test_other_solvers_are_refused(solver):
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"solver": "newton"}, "use solver='auto' or 'dual'"),
+        ({"solver": "interior"}, "use solver='auto' or 'dual'"),
+        ({"loss": "pinball"}, "not 'pinball': use loss='hinge'"),
+        ({"loss": SquaredHinge()}, "use loss='hinge'"),
+    ],
+)
+def test_other_solvers_and_losses_are_refused(settings, words):
     X, y = iris()
-    with pytest.raises(ValueError, match="use solver='auto' or 'dual'"):
-        LinearSVC(solver=solver, **CS).fit(X, y)
+    with pytest.raises(ValueError, match=words):
+        LinearSVC(**settings, **CS).fit(X, y)
 
 
 # Stochastic steps

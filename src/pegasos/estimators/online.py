@@ -15,7 +15,7 @@ from pegasos.estimators.base import OF_A_FIT, LinearClassifier
 from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.streams import Batch, Progressive, Stream, steps_of_all, steps_of_each
 from pegasos.estimators.transfer import centers_of, transferred
-from pegasos.objective.losses import Hinge, Logistic, Perceptron
+from pegasos.objective.losses import Logistic, Perceptron
 from pegasos.solvers.draws import SAMPLINGS
 from pegasos.solvers.driver import Run
 from pegasos.solvers.multiclass_steps import MulticlassSteps
@@ -290,12 +290,8 @@ class PegasosClassifier(LinearClassifier):
         if isinstance(self.loss, str):
             par.one_of("loss", self.loss, tuple(LOSSES))
         loss = LOSSES[self.loss]() if isinstance(self.loss, str) else par.loss_of(self.loss)
-        if self.multi_class == "crammer_singer" and loss != Hinge():
-            raise ValueError(
-                f"multi_class='crammer_singer' has a hinge loss of its own, not {self.loss!r}: "
-                "use loss='hinge', or multi_class='ovr'"
-            )
-        return loss
+        several = self.multi_class == "crammer_singer"
+        return par.loss_of_all_classes(self.loss, loss) if several else loss
 
     def _solver(self) -> Subgradient | MulticlassSteps:
         method = self._method()

@@ -35,6 +35,16 @@ def loss_of(value: Any) -> Any:
     return check_loss(value)
 
 
+def loss_of_all_classes(given: Any, loss: Any) -> Any:
+    """The same loss, if one problem for all classes can have it; `given`: as the user wrote it."""
+    if loss != Hinge():
+        raise ValueError(
+            f"multi_class='crammer_singer' has a hinge loss of its own, not {given!r}: "
+            "use loss='hinge', or multi_class='ovr'"
+        )
+    return loss
+
+
 def intercept_of(intercept: Any, fit_intercept: Any) -> str:
     """The reading of the intercept from our parameter and scikit-learn's."""
     if isinstance(intercept, bool | np.bool_):
