@@ -5,7 +5,7 @@ import pytest
 from conftest import SEEDS, random_matrix
 from hypothesis import given
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from pegasos import (
     SVC,
@@ -153,6 +153,19 @@ def test_the_same_seed_gives_the_same_bits_and_a_weight_counts_as_copies(n_class
     assert np.array_equal(clone(model).fit(X, y, sample_weight=WEIGHT).predict_proba(X), p)
     copies = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
     assert np.allclose(copies.predict_proba(X), p, atol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC, SVC])
+@pytest.mark.filterwarnings("always")
+def test_warnings_say_whose_they_are(estimator):
+    """Those of the fit itself, and of the further ones."""
+    model = estimator(probability=True, tol=1e-12, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning) as heard:
+        model.fit(X, LABELS[2])
+    own, *others = (str(warning.message) for warning in heard)
+    assert own.startswith(f"{estimator.__name__} stopped") and len(others) == FOLDS
+    for f, words in enumerate(others):
+        assert words.startswith(f"for probabilities, without part {f + 1} of {FOLDS}: {own[:12]}")
 
 
 def test_a_precomputed_kernel_leaves_rows_and_columns_out():

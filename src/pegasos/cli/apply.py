@@ -28,7 +28,7 @@ from pegasos.model.file import Model
 from pegasos.model.kernel import scores_of as kernel_scores
 from pegasos.model.kernel_record import KernelRecord, machine
 from pegasos.model.linear import MAPPED, scores_of, weight_vectors
-from pegasos.model.pairs import class_scores, decided
+from pegasos.model.pairs import class_scores, decided, problem_names
 from pegasos.objective.kernel_points import is_given
 
 
@@ -91,6 +91,12 @@ def _decided(model: Model, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     pairs = isinstance(model, KernelRecord) and model.pairs  # others have scores of classes
     break_ties = model.parameters.get("break_ties") is True
     return decided(scores, len(model.classes), pairs, break_ties)
+
+
+def score_names(model: Model) -> list[str]:
+    """What each column of scores speaks for."""
+    pairs = isinstance(model, KernelRecord) and model.pairs
+    return problem_names(model.classes, pairs, ":")
 
 
 def has_probabilities(model: Model) -> bool:

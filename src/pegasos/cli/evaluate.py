@@ -141,10 +141,8 @@ def _draw(model: Any, found: Any, figure: Path, title: str) -> None:
     p = apply.probabilities_of(model, scores) if apply.has_probabilities(model) else None
     if len(model.classes) == 2:
         told = None if p is None else p[:, 1]
-        threshold = model.decision.threshold
-        decision_figure(
-            truth == 1, scores[:, 0], told, threshold=threshold, path=figure, title=title
-        )
+        y, threshold = model.classes[truth], model.decision.threshold
+        decision_figure(y, scores[:, 0], told, threshold=threshold, path=figure, title=title)
         return
     assert p is not None
     right = p.argmax(axis=1) == truth

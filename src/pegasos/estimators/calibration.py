@@ -39,6 +39,11 @@ def folds_of(digests: np.ndarray, label: np.ndarray, seed: int) -> np.ndarray:
     return np.where(out < 0, out, out % min(FOLDS, most))
 
 
+def leaving_out(fold: int, n_folds: int) -> str:
+    """What a fit of the other folds is called."""
+    return f"for probabilities, without part {fold + 1} of {n_folds}"
+
+
 class Left(NamedTuple):
     """Rows that were left out: their scores (one column for two classes), numbers of their classes,
     weights, and how much weight each class has."""

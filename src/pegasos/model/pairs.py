@@ -23,6 +23,14 @@ def n_problems(n_classes: int, pairs: bool) -> int:
     return n_classes * (n_classes - 1) // 2 if pairs or n_classes == 2 else n_classes
 
 
+def problem_names(classes: np.ndarray, pairs: bool, against: str) -> list[str]:
+    """Which class a score above 0 speaks for, and of a pair also against which."""
+    names = [str(name) for name in classes.tolist()]
+    if pairs:
+        return [f"{names[i]}{against}{names[j]}" for i, j in couples(len(names))]
+    return names[1:] if len(names) == 2 else names
+
+
 def by_pairs(multi_class: str, n_classes: int) -> bool:
     """Whether classes are told apart by pairs; two of them are one problem in every mode."""
     return multi_class == "ovo" and n_classes > 2
