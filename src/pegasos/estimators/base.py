@@ -82,7 +82,9 @@ class LinearClassifier(ProbabilisticClassifier):
         with self._at_work():
             data = self._read(X, y, sample_weight)
             task = self._task(data, loss, stop)
-            task = task._replace(starts=self._warm_starts(task.shapes))
+            starts = self._warm_starts(task.shapes)
+            if starts is not None:
+                task = task.begun(starts, self.intercept_)
             tasks = FitTasks(
                 self,
                 len(task.targets),

@@ -107,6 +107,10 @@ class Task(NamedTuple):
         """Of the dual variables of each problem."""
         return [(len(self.label),)] * len(self.targets)
 
+    def begun(self, starts: Any, intercept: np.ndarray) -> Task:
+        """The same task from the alpha / c and the intercepts of another fit."""
+        return self._replace(starts=starts)
+
     def vectors(self, points: Any) -> np.ndarray:
         """The weight vectors of a model, from the points of the problems."""
         return np.asarray(points)
