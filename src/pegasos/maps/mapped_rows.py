@@ -227,5 +227,5 @@ def _(rows, h, dtype, columns):
         used = written if columns.size == written.shape[1] else written[:, columns]
         _add(total, (used.T @ used).astype(np.float64, copy=False))
 
-    parts = _each(rows, np.flatnonzero(h), add, max(256, 2 * columns.size))
+    parts = _each(rows, np.flatnonzero(h), add, max(256, columns.size // 2))
     return _sum(parts, np.zeros((columns.size, columns.size)))
