@@ -34,11 +34,16 @@ def allowed() -> int:
 @contextlib.contextmanager
 def use_threads(n: int) -> Iterator[None]:
     """Allow `n` threads to the work of this thread; BLAS gets one, blocks of rows the rest."""
+    with _allowing(n), _blas().limit(limits=1):
+        yield
+
+
+@contextlib.contextmanager
+def _allowing(n: int) -> Iterator[None]:
     previous = allowed()
     _local.n = n
     try:
-        with _blas().limit(limits=1):
-            yield
+        yield
     finally:
         _local.n = previous
 
@@ -161,7 +166,8 @@ def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]
     """[work(start, stop) for each block of `block` indices below n], on the allowed threads.
 
     This thread takes part; the others wait in a pool, since starting them takes longer than many
-    a block.
+    a block. Blocks within a block find no others free: what is asked of a busy pool would wait in
+    its queue, with all that it holds.
     """
     bounds = [(s, min(s + block, n)) for s in range(0, n, block)]
     helpers = min(allowed(), len(bounds)) - 1
@@ -178,7 +184,8 @@ def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]
     try:
         for _ in range(helpers):
             futures.append(_pool().submit(draw))
-        draw()
+        with _allowing(allowed() // (helpers + 1)):
+            draw()
     finally:
         for _ in waiting:  # after an error the others end with the block at hand
             pass
