@@ -87,7 +87,9 @@ def test_scores_and_probabilities_follow_the_label(folder):
     invoke("train", HEART, "-m", model, "--loss", "logistic")
     X, _ = load_svmlight(HEART)
     fitted = load_model(model)
-    lines = invoke("predict", model, HEART, "--scores", "--probabilities").stdout.split("\n")[:-1]
+    told = invoke("predict", model, HEART, "--scores", "--probabilities", "--names").stdout
+    head, *lines = told.split("\n")[:-1]
+    assert head == "label score:1 probability:-1 probability:1"
     table = np.array([[float(word) for word in line.split()] for line in lines])
     assert np.array_equal(table[:, 1], fitted.decision_function(X))
     assert np.array_equal(table[:, 2:], fitted.predict_proba(X))
@@ -475,7 +477,12 @@ def test_a_centre_is_matched_by_index_or_by_name(folder, online):
     for last, width in (("", 13), (" 15:0.5", 15)):
         text = [" ".join(line.split(" 9:")[0].split()) + last for line in lines]
         (folder / "few.svm").write_text("\n".join(text) + "\n")
-        invoke("train", folder / "few.svm", "-m", folder / "n", *near)
+        facts = json.loads(
+            invoke("train", folder / "few.svm", "-m", folder / "n", "--json", *near).stdout
+        )
+        counts = {"matched": 13, "unknown": width - 13, "left_out": 0, "new_classes": []}
+        assert facts["center"] == counts
+        assert "near a centre: |w - w0| " in invoke("inspect", folder / "n").stdout
         found = load_model(folder / "n").coef_[0]
         assert np.allclose(found, np.pad(source, (0, width - 13)), atol=1e-6)
     rows = [",".join(["kind", "x9", "new", "x1"])]

@@ -18,6 +18,8 @@ from sklearn.svm import LinearSVC as Liblinear
 
 from pegasos import LinearSVC, PegasosClassifier, load_model, save_model
 from pegasos.core.rng import shuffle, stream
+from pegasos.estimators.multiclass import MulticlassTask
+from pegasos.losses import SquaredHinge
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.multiclass import (
     best_shifts,
@@ -26,7 +28,6 @@ from pegasos.objective.multiclass import (
     multiclass_problem,
     pulls,
 )
-from pegasos.solvers import crammer_singer  # noqa: F401  (registers what descent does here)
 from pegasos.solvers.auto import solver_named
 from pegasos.solvers.driver import Driver, Stop, run
 from pegasos.solvers.dual import Dual
@@ -247,9 +248,10 @@ def test_a_centre_is_where_it_stays_without_data():
     assert near.intercept_ == pytest.approx(source.intercept_, abs=1e-6)
 
 
-def test_a_warm_start_is_at_the_goal():
+@pytest.mark.parametrize("intercept", ["free", "penalised"])
+def test_a_warm_start_is_at_the_goal(intercept):
     X, y = iris()
-    model = LinearSVC(C=1.0, intercept="penalised", warm_start=True, **CS).fit(X, y)
+    model = LinearSVC(C=10.0, intercept=intercept, warm_start=True, **CS).fit(X, y)
     first = model.n_iter_
     assert model.fit(X, y).n_iter_ == 0 < first
 
@@ -308,11 +310,28 @@ def test_probabilities_follow_all_classes():
     assert weighted.predict_proba(X) == pytest.approx(copied.predict_proba(X), abs=1e-3)
 
 
-@pytest.mark.parametrize("solver", ["newton", "interior"])
-def test_other_solvers_are_refused(solver):
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"solver": "newton"}, "use solver='auto' or 'dual'"),
+        ({"solver": "interior"}, "use solver='auto' or 'dual'"),
+        ({"loss": "pinball"}, "not 'pinball': use loss='hinge'"),
+        ({"loss": SquaredHinge()}, "use loss='hinge'"),
+    ],
+)
+def test_other_solvers_and_losses_are_refused(settings, words):
     X, y = iris()
-    with pytest.raises(ValueError, match="use solver='auto' or 'dual'"):
-        LinearSVC(solver=solver, **CS).fit(X, y)
+    with pytest.raises(ValueError, match=words):
+        LinearSVC(**settings, **CS).fit(X, y)
+
+
+def test_shares_beyond_memory_are_refused_before_they_are_made():
+    label = np.broadcast_to(0, 10**11)  # of one number in memory
+    task = MulticlassTask._make([None] * len(MulticlassTask._fields))
+    with pytest.raises(
+        MemoryError, match="100000000000 rows of 50 classes.*: use multi_class='ovr'"
+    ):
+        task._replace(label=label, targets=[range(50)]).driver(0, Stop())
 
 
 # Stochastic steps

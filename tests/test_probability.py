@@ -5,7 +5,7 @@ import pytest
 from conftest import SEEDS, random_matrix
 from hypothesis import given
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from pegasos import (
     SVC,
@@ -18,9 +18,10 @@ from pegasos import (
     load_model,
     save_model,
 )
+from pegasos.core.digest import row_digests
+from pegasos.data.check import as_rows
 from pegasos.data.errors import DataError
 from pegasos.estimators.calibration import FOLDS, calibrated, folds_of
-from pegasos.estimators.classifier import Data
 from pegasos.model.decision import Calibration, Decision, from_json, probabilities, risen, to_json
 
 RNG = np.random.default_rng(0)
@@ -134,16 +135,14 @@ def test_folds_keep_copies_together_and_have_every_class_on_both_sides():
     label = np.repeat([0, 1, 2, 3], [39, 15, 2, 1])
     rows = random_matrix(RNG, 57, 3) + np.arange(57)[:, None]
     some = RNG.permutation(np.repeat(np.arange(57), 3))
-    data = Data(rows[some], label[some], np.ones(len(some)), some)
-    folds = folds_of(data, 7)
-    assert np.array_equal(folds, folds_of(data, 7))
-    assert not np.array_equal(folds, folds_of(data, 8))
-    assert set(folds) == {-1, *range(FOLDS)} and set(data.label[folds < 0]) == {3}
+    digests = row_digests(as_rows(rows))
+    folds = folds_of(digests[some], label[some], 7)
+    assert not np.array_equal(folds, folds_of(digests[some], label[some], 8))
+    assert set(folds) == {-1, *range(FOLDS)} and set(label[some][folds < 0]) == {3}
     for f in range(FOLDS):
-        assert set(data.label[folds != f]) == {0, 1, 2, 3}
+        assert set(label[some][folds != f]) == {0, 1, 2, 3}
         assert not set(some[folds == f]) & set(some[folds != f])
-    alone = Data(rows, label, np.ones(57), np.arange(57))
-    assert np.array_equal(folds_of(alone, 7)[some], folds)
+    assert np.array_equal(folds_of(digests, label, 7)[some], folds)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -154,6 +153,19 @@ def test_the_same_seed_gives_the_same_bits_and_a_weight_counts_as_copies(n_class
     assert np.array_equal(clone(model).fit(X, y, sample_weight=WEIGHT).predict_proba(X), p)
     copies = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
     assert np.allclose(copies.predict_proba(X), p, atol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC, SVC])
+@pytest.mark.filterwarnings("always")
+def test_warnings_say_whose_they_are(estimator):
+    """Those of the fit itself, and of the further ones."""
+    model = estimator(probability=True, tol=1e-12, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning) as heard:
+        model.fit(X, LABELS[2])
+    own, *others = (str(warning.message) for warning in heard)
+    assert own.startswith(f"{estimator.__name__} stopped") and len(others) == FOLDS
+    for f, words in enumerate(others):
+        assert words.startswith(f"for probabilities, without part {f + 1} of {FOLDS}: {own[:12]}")
 
 
 def test_a_precomputed_kernel_leaves_rows_and_columns_out():

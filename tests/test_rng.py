@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from pegasos.core.jit import hot
-from pegasos.core.rng import arrange, shuffle, stream, uniform
+from pegasos.core.rng import arrange, bits_of, shuffle, stream, uniform
 
 # the first outputs of SplitMix64 as its users publish them (seed 0: xoshiro's authors; 1234567:
 # Rosetta Code)
@@ -34,6 +34,8 @@ def draws(rng, n):
 def test_it_is_splitmix64(seed):
     expected = [(x >> 11) * 2.0**-53 for x in PUBLISHED[seed]]
     assert draws(stream(seed), 3).tolist() == expected
+    numbers = np.arange(1, 4, dtype=np.uint64)
+    assert bits_of(np.uint64(seed), numbers).tolist() == list(PUBLISHED[seed])
 
 
 @given(seed=SEEDS, before=st.integers(0, 50), after=st.integers(1, 50))

@@ -16,7 +16,7 @@ from pegasos import (
     load_model,
     save_model,
 )
-from pegasos.estimators.threshold import Target, choose
+from pegasos.model.threshold import Target, choose
 from pegasos.report.decisions import decision_figure
 
 RNG = np.random.default_rng(0)
@@ -139,7 +139,7 @@ def test_the_figure_marks_the_threshold(parts, tmp_path):
     p = 1.0 / (1.0 + np.exp(-scores))
     given = {"scores": {"scores": scores}, "p": {"p": p}, "both": {"scores": scores, "p": p}}
     path = tmp_path / "curves.png"
-    figure = decision_figure(truth, **given[parts], threshold=0.7, path=path, title="curves")
+    figure = decision_figure(Y, **given[parts], threshold=0.7, path=path, title="curves")
     assert len(figure.axes) == {"scores": 2, "p": 1, "both": 3}[parts]
     assert path.stat().st_size > 10_000
     if parts != "p":
@@ -147,7 +147,8 @@ def test_the_figure_marks_the_threshold(parts, tmp_path):
         marked = [line.get_xydata() for line in figure.axes[1].lines if line.get_marker() == "o"]
         place = [np.mean(told[truth]), np.mean(truth[told])]
         assert np.allclose(marked, [[place]])
+        assert figure.axes[0].get_ylabel() == "share of class yes found"
     with pytest.raises(ValueError, match="nothing to draw"):
         decision_figure(truth)
-    with pytest.raises(ValueError, match="rows that are true and rows that are not"):
+    with pytest.raises(ValueError, match="rows of two classes"):
         decision_figure(np.ones(60), scores)

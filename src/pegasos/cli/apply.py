@@ -23,12 +23,12 @@ from pegasos.data.formats import is_table
 from pegasos.data.stream import Text, name_of
 from pegasos.data.svmlight import Piece, read_pieces, rows_of
 from pegasos.model.cells_record import CellsRecord
-from pegasos.model.decision import Decision, probabilities
+from pegasos.model.decision import chosen, probabilities
 from pegasos.model.file import Model
 from pegasos.model.kernel import scores_of as kernel_scores
 from pegasos.model.kernel_record import KernelRecord, machine
-from pegasos.model.linear import MAPPED, chosen, scores_of, weight_vectors
-from pegasos.model.pairs import class_scores, votes
+from pegasos.model.linear import MAPPED, scores_of, weight_vectors
+from pegasos.model.pairs import class_scores, decided, problem_names
 from pegasos.objective.kernel_points import is_given
 
 
@@ -37,6 +37,15 @@ class Scored(NamedTuple):
 
     labels: Any
     scores: np.ndarray
+
+
+class Known(NamedTuple):
+    """The number of the true class of each row (-1: unknown to the model), its scores, and the
+    names of classes that are unknown."""
+
+    truth: np.ndarray
+    scores: np.ndarray
+    strangers: list[str]
 
 
 def scorer(model: Model, threads: int | None) -> Callable[[Any], np.ndarray]:
@@ -73,17 +82,21 @@ def _decisions(model: Model, threads: int | None) -> Callable[[Any], np.ndarray]
 
 def classes_of(model: Model, scores: np.ndarray) -> np.ndarray:
     """The number of the class of each row."""
-    if not isinstance(model, KernelRecord) or not model.pairs:
+    if len(model.classes) == 2:
         return chosen(scores, model.decision.threshold)
-    if model.parameters.get("break_ties") is True:
-        return _of_classes(model, scores).argmax(axis=1)
-    return votes(scores, len(model.classes))
+    return _decided(model, scores)[1]
 
 
-def _of_classes(model: Model, scores: np.ndarray) -> np.ndarray:
-    """A score per class (one in all for two), where there may be one per pair of classes."""
+def _decided(model: Model, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    pairs = isinstance(model, KernelRecord) and model.pairs  # others have scores of classes
+    break_ties = model.parameters.get("break_ties") is True
+    return decided(scores, len(model.classes), pairs, break_ties)
+
+
+def score_names(model: Model) -> list[str]:
+    """What each column of scores speaks for."""
     pairs = isinstance(model, KernelRecord) and model.pairs
-    return class_scores(scores, len(model.classes), pairs)
+    return problem_names(model.classes, pairs, ":")
 
 
 def has_probabilities(model: Model) -> bool:
@@ -92,8 +105,7 @@ def has_probabilities(model: Model) -> bool:
 
 def probabilities_of(model: Model, scores: np.ndarray) -> np.ndarray:
     """Of the classes of each row."""
-    number = classes_of(model._replace(decision=Decision()), scores)
-    return probabilities(_of_classes(model, scores), number, model.decision.calibration)
+    return probabilities(*_decided(model, scores), model.decision.calibration)
 
 
 def scored(model: Model, path: str, reading: Reading, labelled: bool = True) -> Iterator[Scored]:
@@ -102,6 +114,22 @@ def scored(model: Model, path: str, reading: Reading, labelled: bool = True) -> 
     if is_table(path):
         return _from_table(model, path, reading, score)
     return _from_text(model, path, reading, score, labelled)
+
+
+def known(model: Model, path: str, reading: Reading) -> Known:
+    """The rows of a file whose labels say what is true, all of them."""
+    from pegasos.data.tables import whole
+
+    blocks = list(scored(model, path, reading))
+    if blocks[0].labels is None:
+        raise DataError(f"{path}: no labels to compare with; name their column with --label")
+    y = np.concatenate([block.labels for block in blocks])
+    y = y if y.dtype.kind in "OU" else whole(y)
+    scores = np.concatenate([block.scores for block in blocks])
+    number = {name: k for k, name in enumerate(model.classes.tolist())}
+    truth = np.array([number.get(name, -1) for name in y.tolist()])
+    strangers = sorted({str(name) for name in y[truth < 0].tolist()})
+    return Known(truth, scores, strangers)
 
 
 def _from_text(

@@ -22,21 +22,15 @@ def width_with(estimator: Any, file: str, reading: Reading, width: int) -> int:
         raise DataError(
             f"{center.where}: its indices start at another number: --zero-based differs"
         )
-    import numpy as np
-
-    more = estimator._padded = max(0, width - center.coef_.shape[1])
-    estimator.center = center._replace(coef_=np.pad(center.coef_, ((0, 0), (0, more))))
+    estimator.center = center.widened(width)
     return int(estimator.center.coef_.shape[1])
 
 
 def facts_of(estimator: Any) -> dict[str, Any] | None:
     """What became of the centre, for a report; None if there was none."""
     found = getattr(estimator, "center_", None)
-    if found is None:
-        return None
-    added = getattr(estimator, "_padded", 0)  # columns of the data that the centre never had
-    counts = {"matched": found.matched - added, "unknown": found.unknown + added}
-    return {**counts, "left_out": found.left_out, "new_classes": found.new_classes}
+    names = "matched", "unknown", "left_out", "new_classes"
+    return None if found is None else {name: getattr(found, name) for name in names}
 
 
 def in_words(facts: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pegasos.core.memory import free_memory
 from pegasos.data.errors import DataError
 from pegasos.data.formats import is_table
 
@@ -84,7 +85,7 @@ def check_classes(name: str, y: Any) -> None:
 def check_width(name: str, width: int, n_problems: int, say: Any) -> None:
     """Refuse a file whose weights would not fit into memory, warn if they nearly fill it."""
     need = 8 * width * (n_problems + 6)
-    free = _free_memory()
+    free = free_memory()
     if need > free:
         raise DataError(
             f"{name}: its largest index is {width}, weights would take {need / 1e9:.0f} GB of "
@@ -92,17 +93,6 @@ def check_width(name: str, width: int, n_problems: int, say: Any) -> None:
         )
     if need > 1e9:
         say(f"{name}: its largest index is {width}: weights take {need / 1e9:.0f} GB")
-
-
-def _free_memory() -> float:
-    try:
-        with open("/proc/meminfo") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return 1024.0 * int(line.split()[1])
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (OSError, ValueError, AttributeError):
-        return 64e9
 
 
 def refuse_same(output: str | os.PathLike[str], *inputs: str | os.PathLike[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -45,7 +45,7 @@ def evaluate(
         _check_figure(loaded, figure)
     reading = Reading(label, header, False, float64, sum_duplicates, threads=threads)
     reading = apply.reading_for(loaded, reading, zero_based)
-    known = labelled(loaded, list(apply.scored(loaded, file, reading)), file)
+    known = apply.known(loaded, file, reading)
     if known.strangers:
         names = ", ".join(known.strangers[:5])
         note(f"{file}: classes unknown to the model count as errors: {names}")
@@ -59,34 +59,7 @@ def evaluate(
         _report(facts)
 
 
-class Known(NamedTuple):
-    """The number of the true class of each row (-1: unknown to the model), its scores, and the
-    names of classes that are unknown."""
-
-    truth: Any
-    scores: Any
-    strangers: list[str]
-
-
-def labelled(model: Any, blocks: list[Any], file: str) -> Known:
-    """The rows of a file whose labels say what is true."""
-    import numpy as np
-
-    from pegasos.data.errors import DataError
-    from pegasos.data.tables import whole
-
-    if blocks[0].labels is None:
-        raise DataError(f"{file}: no labels to compare with; name their column with --label")
-    y = np.concatenate([block.labels for block in blocks])
-    y = y if y.dtype.kind in "OU" else whole(y)
-    scores = np.concatenate([block.scores for block in blocks])
-    number = {name: k for k, name in enumerate(model.classes.tolist())}
-    truth = np.array([number.get(name, -1) for name in y.tolist()])
-    strangers = sorted({str(name) for name in y[truth < 0].tolist()})
-    return Known(truth, scores, strangers)
-
-
-def _facts(model: Any, found: Known) -> dict[str, Any]:
+def _facts(model: Any, found: Any) -> dict[str, Any]:
     import numpy as np
     from sklearn.metrics import log_loss, roc_auc_score
 
@@ -157,7 +130,7 @@ def _check_figure(model: Any, figure: Path) -> None:
         )
 
 
-def _draw(model: Any, found: Known, figure: Path, title: str) -> None:
+def _draw(model: Any, found: Any, figure: Path, title: str) -> None:
     import numpy as np
 
     from pegasos.cli import apply
@@ -168,10 +141,8 @@ def _draw(model: Any, found: Known, figure: Path, title: str) -> None:
     p = apply.probabilities_of(model, scores) if apply.has_probabilities(model) else None
     if len(model.classes) == 2:
         told = None if p is None else p[:, 1]
-        threshold = model.decision.threshold
-        decision_figure(
-            truth == 1, scores[:, 0], told, threshold=threshold, path=figure, title=title
-        )
+        y, threshold = model.classes[truth], model.decision.threshold
+        decision_figure(y, scores[:, 0], told, threshold=threshold, path=figure, title=title)
         return
     assert p is not None
     right = p.argmax(axis=1) == truth

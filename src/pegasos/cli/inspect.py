@@ -75,24 +75,28 @@ def _settings(parameters: dict[str, Any]) -> str:
 def _of_weights(model: Any, top: int) -> dict[str, Any]:
     import numpy as np
 
+    from pegasos.model.pairs import problem_names
+
     return {
         "intercept": model.intercept.tolist(),
         "columns": None if model.map is None else model.coef.shape[1],
         "nonzero": int(np.count_nonzero(model.coef)),
         "stream": None if model.stream is None else model.stream["tally"].tolist(),
         "weights": [_largest(model, k, top) for k in range(len(model.coef))],
-        "problems": _problems(model),
+        "problems": problem_names(model.classes, model.pairs, " against "),
+        "center": _center(model),
     }
 
 
-def _problems(model: Any) -> list[str]:
-    """Which class, or which of a pair, a score above 0 speaks for."""
-    from pegasos.model.pairs import couples
+def _center(model: Any) -> dict[str, float] | None:
+    """How long the centre is, and how far from it the weights of all problems are."""
+    import numpy as np
 
-    names = [str(name) for name in model.classes.tolist()]
-    if model.pairs:
-        return [f"{names[i]} against {names[j]}" for i, j in couples(len(names))]
-    return names[1:] if len(names) == 2 else names
+    if model.center is None:
+        return None
+    coef = model.center[0]
+    norms = {"norm": np.linalg.norm(coef), "distance": np.linalg.norm(model.coef - coef)}
+    return {name: float(value) for name, value in norms.items()}
 
 
 def _of_kernel(model: Any) -> dict[str, Any]:
@@ -146,6 +150,9 @@ def _report(path: str, facts: dict[str, Any], settings: str) -> Iterator[str]:
         rows, errors = facts["stream"]
         share = f"{100 * errors / max(1, rows):.2f} % of them mistaken before they were learnt"
         yield f"learnt from a stream of {rows:,} rows, {share}; no certificate, for it is gone"
+    if facts["center"] is not None:
+        norm, distance = facts["center"]["norm"], facts["center"]["distance"]
+        yield f"learnt near a centre: |w - w0| {distance:.4g}, |w0| {norm:.4g}"
     one = len(facts["objective"]) == 1 < len(facts["weights"])
     if one:
         yield f"all classes in one problem: {_proof(facts['objective'][0], facts['bound'][0])}"

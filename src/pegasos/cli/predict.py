@@ -27,6 +27,14 @@ def predict(
             "--loss logistic).",
         ),
     ] = False,
+    names: Annotated[
+        bool,
+        typer.Option(
+            "--names",
+            help="Begin with a line of names: label, score:CLASS (or FIRST:SECOND of a pair), "
+            "probability:CLASS.",
+        ),
+    ] = False,
     unlabelled: Annotated[
         bool, typer.Option("--unlabelled", help="The lines of LIBSVM text begin with no label.")
     ] = False,
@@ -55,11 +63,15 @@ def predict(
         raise ValueError(f"{model}: a {loaded.kind} has no probabilities; {how}")
     reading = Reading(label, header, False, float64, sum_duplicates, threads=threads)
     reading = apply.reading_for(loaded, reading, zero_based)
-    names = [str(name).encode() for name in loaded.classes.tolist()]
+    labels = [str(name).encode() for name in loaded.classes.tolist()]
     with writing(output) as out:
+        if names:
+            head = [f"score:{name}" for name in apply.score_names(loaded) if scores]
+            head += [f"probability:{name}" for name in loaded.classes.tolist() if probabilities]
+            out.write(" ".join(["label", *head]).encode() + b"\n")
         for block in apply.scored(loaded, file, reading, not unlabelled):
             numbers = apply.classes_of(loaded, block.scores).tolist()
-            columns: list[Any] = [[names[k] for k in numbers]]
+            columns: list[Any] = [[labels[k] for k in numbers]]
             if scores:
                 columns += _texts(block.scores)
             if probabilities:

@@ -51,10 +51,9 @@ def threshold(
     alike. Precision and recall are those of the second class.
     """
     from pegasos.cli import apply
-    from pegasos.cli.evaluate import labelled
     from pegasos.data.errors import DataError
-    from pegasos.estimators.threshold import choose, target_of
     from pegasos.model import file as model_file
+    from pegasos.model.threshold import choose, target_of
 
     if output is not None:
         check_outputs([output], [file])
@@ -64,7 +63,7 @@ def threshold(
     target = target_of(precision, recall, _costs(cost, loaded.classes), loaded.classes)
     reading = Reading(label, header, False, float64, sum_duplicates, threads=threads)
     reading = apply.reading_for(loaded, reading, zero_based)
-    truth, scores, strangers = labelled(loaded, list(apply.scored(loaded, file, reading)), file)
+    truth, scores, strangers = apply.known(loaded, file, reading)
     if strangers:
         raise DataError(f"{file}: class {strangers[0]} is unknown to the model; remove its rows")
     found = choose(scores[:, 0], truth == 1, None, target)

@@ -43,3 +43,10 @@ def threads_of(n_threads: Any) -> int:
     if n_threads is None or n_threads == -1:
         return available()
     return count("n_threads", n_threads)
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed, drawn from what scikit-learn accepts: None, an integer or a RandomState."""
+    from sklearn.utils import check_random_state  # here: others of this room start without it
+
+    return int(check_random_state(random_state).randint(2**31 - 1))

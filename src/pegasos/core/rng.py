@@ -6,6 +6,8 @@ resumable from its two numbers, and independent of threads.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pegasos.core.dispatch import helper
@@ -23,14 +25,19 @@ def stream(seed: int) -> np.ndarray:
 
 
 @helper
+def bits_of(key: Any, n: Any) -> Any:
+    """The 64 bits of draw number n, which no other has; in Python n may be an array."""
+    x = key + n * _GOLDEN
+    x = (x ^ (x >> _S30)) * _MIX1
+    x = (x ^ (x >> _S27)) * _MIX2
+    return x ^ (x >> _S31)
+
+
+@helper
 def uniform(rng: np.ndarray) -> float:
     """The next number in [0, 1), with 53 random bits."""
     rng[1] += _ONE
-    x = rng[0] + rng[1] * _GOLDEN
-    x = (x ^ (x >> _S30)) * _MIX1
-    x = (x ^ (x >> _S27)) * _MIX2
-    x ^= x >> _S31
-    return np.float64(x >> _S11) * 2.0**-53
+    return np.float64(bits_of(rng[0], rng[1]) >> _S11) * 2.0**-53
 
 
 @helper

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.callback import with_callbacks
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from pegasos.core.rows import n_columns
@@ -27,10 +27,10 @@ from pegasos.estimators.one_vs_all import Task, solve
 from pegasos.estimators.one_vs_one import PairTask
 from pegasos.estimators.probability import ProbabilisticClassifier
 from pegasos.estimators.transfer import Transferred, Wanted, centers_of, transferred
-from pegasos.model.linear import chosen, scores_of, weight_vectors
-from pegasos.model.pairs import class_scores, couples
+from pegasos.model.decision import chosen
+from pegasos.model.linear import scores_of, weight_vectors
+from pegasos.model.pairs import class_scores
 from pegasos.objective.losses import Pinball, is_piecewise_linear
-from pegasos.solvers.auto import Choice
 from pegasos.solvers.driver import Run, Stop
 from pegasos.solvers.stops import Validation
 
@@ -82,7 +82,9 @@ class LinearClassifier(ProbabilisticClassifier):
         with self._at_work():
             data = self._read(X, y, sample_weight)
             task = self._task(data, loss, stop)
-            task = task._replace(starts=self._warm_starts(task.shapes))
+            starts = self._warm_starts(task.shapes)
+            if starts is not None:
+                task = task.begun(starts, self.intercept_)
             tasks = FitTasks(
                 self,
                 len(task.targets),
@@ -99,12 +101,12 @@ class LinearClassifier(ProbabilisticClassifier):
 
     def _task(self, data: Data, loss: Any, stop: Stop) -> Task:
         bias, free = self._bias()
-        n_classes = len(self.classes_)
-        pair = self.multi_class == "ovo" and n_classes == 2  # of which the second is positive
-        kind = Task if pair else MODES[self.multi_class]
-        targets, rows = kind.targets_of(n_classes), self._to_train(data.X, bias)
-        self.center_ = transferred(self.center, self._wanted(self.classes_, n_columns(rows)))
-        shape = kind.n_vectors(n_classes), n_columns(rows)
+        kind = MODES[self.multi_class].of(len(self.classes_))
+        targets, rows = kind.targets_of(len(self.classes_)), self._to_train(data.X, bias)
+        wanted = self._wanted(self.classes_, n_columns(rows))
+        self.center_ = transferred(self.center, wanted)
+        shape = len(wanted.problems), wanted.n_columns
+        solver, choice = kind.solver_of(self._solver())
         return kind(
             rows=rows,
             label=data.label,
@@ -115,21 +117,18 @@ class LinearClassifier(ProbabilisticClassifier):
             starts=None,
             loss=loss,
             free=free,
-            solver=kind.solver_of(self._solver()),
+            solver=solver,
+            choice=choice,
             stop=replace(stop, rules=tuple(self._on_rows(rule, bias) for rule in stop.rules)),
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            seed=par.seed_of(self.random_state),
             watch=self._watch,
         )
 
     def _wanted(self, classes: np.ndarray, n_columns: int) -> Wanted:
         """What a centre is to be matched with."""
-        problems: list[tuple[int, int | None]] = [(k, None) for k in range(len(classes))]
-        if len(classes) == 2:
-            problems = [(1, 0)]
-        elif self.multi_class == "ovo":
-            problems = list(couples(len(classes)))
+        sides = MODES[self.multi_class].of(len(classes)).sides(len(classes))
         names = getattr(self, "feature_names_in_", self._names)
-        return Wanted(n_columns, names, classes, problems, getattr(self, "map_", None))
+        return Wanted(n_columns, names, classes, sides, getattr(self, "map_", None))
 
     def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
         """Rows as the weights see them."""
@@ -242,14 +241,11 @@ class LinearClassifier(ProbabilisticClassifier):
         self.__dict__.update(self._weights(task.vectors([run.best.w for run in runs]), task))
         self.__dict__.update(task.duals(runs, kept))
         self.n_iter_ = max(run.state.epoch for run in runs)
-        name = task.solver if isinstance(task.solver, str) else type(task.solver).__name__
-        given = getattr(self, "solver", name) != "auto" or name == "auto"
-        asked = Choice(name, "asked for" if given else "the method for all classes in one problem")
         records: dict[str, list[Any]] = {
             "certificate_": [run.certificate for run in runs],
             "history_": [run.history for run in runs],
             "stop_reason_": [run.stop_reason for run in runs],
-            "solver_": [getattr(run.state, "choice", None) or asked for run in runs],
+            "solver_": [getattr(run.state, "choice", None) or task.choice for run in runs],
         }
         for name, values in records.items():
             setattr(self, name, values[0] if len(task.targets) == 1 else values)

@@ -7,9 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from pegasos.core.digest import row_digests
-from pegasos.data.check import as_rows
-from pegasos.estimators.classifier import Data
+from pegasos.core.rng import bits_of
 from pegasos.model.decision import Calibration
 
 FOLDS = 5
@@ -19,19 +17,17 @@ _MOST_STEPS = 100
 _ENTRIES = 1 << 14  # scores at a time: their ramps stay in the cache
 
 
-def folds_of(data: Data, seed: int) -> np.ndarray:
+def folds_of(digests: np.ndarray, label: np.ndarray, seed: int) -> np.ndarray:
     """The number of each row's fold: rows of each class dealt out in a random order.
 
-    Rows that are equal stay together, so a weight of k is k copies here too, and no row is judged
-    by a model that learnt its copy. The only row of a class is in no fold (-1), always learnt from.
+    `digests` tell rows apart (see `core.digest`). Rows that are equal stay together, so a weight of
+    k is k copies here too, and no row is judged by a model that learnt its copy. The only row of a
+    class is in no fold (-1), always learnt from.
     """
-    drawn = row_digests(as_rows(data.X)) ^ np.random.default_rng(seed).integers(2**63, dtype="u8")
-    drawn = drawn * np.uint64(0x9E3779B97F4A7C15)
-    drawn ^= drawn >> np.uint64(32)
-    drawn *= np.uint64(0xBF58476D1CE4E5B9)
-    out, dealt, most = np.empty(len(data.label), dtype=np.int64), 0, 0
-    for k in range(int(data.label.max()) + 1):
-        rows = np.flatnonzero(data.label == k)
+    drawn = bits_of(np.uint64(seed), digests)
+    out, dealt, most = np.empty(len(label), dtype=np.int64), 0, 0
+    for k in range(int(label.max()) + 1):
+        rows = np.flatnonzero(label == k)
         distinct, place = np.unique(drawn[rows], return_inverse=True)
         out[rows] = dealt + place if distinct.size > 1 else -1
         dealt, most = dealt + distinct.size, max(most, distinct.size)
@@ -41,6 +37,11 @@ def folds_of(data: Data, seed: int) -> np.ndarray:
             "it more, or use probability=False"
         )
     return np.where(out < 0, out, out % min(FOLDS, most))
+
+
+def leaving_out(fold: int, n_folds: int) -> str:
+    """What a fit of the other folds is called."""
+    return f"for probabilities, without part {fold + 1} of {n_folds}"
 
 
 class Left(NamedTuple):

@@ -17,13 +17,13 @@ from pegasos.estimators.cell_task import (
     CellFit,
     CellTask,
     Setting,
-    decisions,
-    numbers,
     problem_scores,
     task_of,
 )
 from pegasos.estimators.classifier import Data
 from pegasos.estimators.one_vs_all import solve_all
+from pegasos.model.decision import chosen
+from pegasos.model.pairs import class_scores
 from pegasos.objective.kernels import leaves, mapped
 from pegasos.solvers.cells import Cells
 from pegasos.solvers.driver import Stop
@@ -126,6 +126,6 @@ def _scores(
             machine = fit.machine
             machine.__dict__.update(machine._found(found[start], fit.task, fit.data))
         scores = problem_scores(machine, fit.present, data.X[rows], *classes)
-        return float(data.c[rows] @ (numbers(decisions(scores, *classes)) == data.label[rows]))
+        return float(data.c[rows] @ (chosen(class_scores(scores, *classes)) == data.label[rows]))
 
     return np.array(run_blocks(part, len(held), 1))

@@ -13,7 +13,7 @@ from pegasos.estimators.kernel_machine import without_gap
 from pegasos.estimators.pairs import KernelTask
 from pegasos.estimators.parts import Part
 from pegasos.model.kernel import scores_of
-from pegasos.model.pairs import class_scores, couples, n_problems
+from pegasos.model.pairs import couples, n_problems
 from pegasos.solvers.cells import Cells
 from pegasos.solvers.driver import Driver, Stop
 
@@ -156,15 +156,3 @@ def scores_by_cell(
 
     run_blocks(part, len(groups), 1)
     return out
-
-
-def decisions(scores: np.ndarray, n_classes: int, pairs: bool) -> np.ndarray:
-    """What a decision function gives: one column for two classes, else one for each."""
-    if n_classes == 2:
-        return scores[:, 0]
-    return class_scores(scores, n_classes, pairs)
-
-
-def numbers(decided: np.ndarray) -> np.ndarray:
-    """The number of the class that is decided for."""
-    return (decided > 0.0).astype(int) if decided.ndim == 1 else decided.argmax(axis=1)

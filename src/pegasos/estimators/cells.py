@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_random_state
 
 from pegasos.core.threads import allowed, available, use_threads
 from pegasos.estimators import parameters as par
@@ -22,8 +21,6 @@ from pegasos.estimators.cell_task import (
     CellFit,
     CellTask,
     Setting,
-    decisions,
-    numbers,
     scores_by_cell,
     task_of,
 )
@@ -31,6 +28,7 @@ from pegasos.estimators.classifier import Data, asked
 from pegasos.estimators.kernel import SVC
 from pegasos.estimators.kernel_checks import warn_unless_kernel
 from pegasos.estimators.kernel_machine import KernelMachine
+from pegasos.model.pairs import by_pairs
 from pegasos.objective.certificate import Certificate
 from pegasos.objective.kernel_points import is_given, points
 from pegasos.objective.losses import Pinball
@@ -123,6 +121,7 @@ class CellSVC(KernelMachine):
 
     lam = None  # C alone: it would be another number in each cell
     _pairs = False
+    decision_function_shape, break_ties = "ovr", True  # equal votes go by margins
 
     def __init__(
         self,
@@ -230,7 +229,7 @@ class CellSVC(KernelMachine):
 
     def _task(self, data: Data, stop: Stop) -> CellTask:  # type: ignore[override]
         end = time.perf_counter() + stop.max_seconds
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = par.seed_of(self.random_state)
         rng = np.random.default_rng(seed)
         cells = self._shared_out(data, rng)
         members = list(map(np.union1d, cells.own, cells.near))
@@ -250,14 +249,11 @@ class CellSVC(KernelMachine):
         chosen = settings * len(members)
         if len(settings) > 1:
             judges = judges_of(cells, self.validation_fraction, rng)
-            classes = len(self.classes_), self._has_pairs()
+            classes = len(self.classes_), by_pairs(self.multi_class, len(self.classes_))
             chosen = choose(fit, data, settings, judges, left(), classes)
         fits = list(map(fit, members, chosen))
         self._is_kernel = all(found.machine._is_kernel for found in fits)
         return task_of(cells, fits, left())
-
-    def _has_pairs(self) -> bool:
-        return len(self.classes_) > 2 and self.multi_class == "ovo"
 
     def _shared_out(self, data: Data, rng: Any) -> Cells:
         n, limit = len(data.label), self.cell_size
@@ -298,7 +294,8 @@ class CellSVC(KernelMachine):
             C, kernel = fit.setting
             known = task.cells.centres[j], size, learnt, self.classes_[fit.present]
             cells.append(Cell(*known, C, kernel, machine))
-        routes = {"_places": task.cells.places, "_pairs": self._has_pairs()}
+        pairs = by_pairs(self.multi_class, len(self.classes_))
+        routes = {"_places": task.cells.places, "_pairs": pairs}
         return {"cells_": cells, "n_support_": counts, **routes}
 
     def _record(self, task, runs: list[Run], data: Data) -> None:
@@ -336,8 +333,4 @@ class CellSVC(KernelMachine):
         -------
         array of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        return decisions(self._scores(X), len(self.classes_), self._pairs)
-
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        scores = self.decision_function(X)
-        return scores.reshape(len(scores), -1), numbers(scores)
+        return super().decision_function(X)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from pegasos.core.rows import n_rows
 from pegasos.data.check import as_rows
@@ -167,7 +166,7 @@ class FixedSizeSVC(MappedClassifier):
         return data
 
     def _map_of(self, kernel: Any, m: Any) -> NystroemMap | FourierMap:
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = par.seed_of(self.random_state)
         common = {"m": par.count("m", m), "random_state": seed, "n_threads": self.n_threads}
         if par.one_of("map", self.map, MAPS) == "fourier":
             return FourierMap(kernel, **common)

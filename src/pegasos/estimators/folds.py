@@ -12,13 +12,16 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from pegasos.core.logs import on_behalf
 from pegasos.data.check import small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import Data, LinearClassifier
+from pegasos.estimators.calibration import leaving_out
 from pegasos.estimators.one_vs_all import Task, solve_all
 from pegasos.estimators.path import copy_with
 from pegasos.estimators.sweeps import LEAST_TOL, Answers, goal_of, sweep
-from pegasos.model.linear import chosen, scores_of
+from pegasos.model.decision import chosen
+from pegasos.model.linear import scores_of
 from pegasos.model.pairs import class_scores
 from pegasos.solvers.auto import descent_budget
 from pegasos.solvers.lanes import Lane, Many
@@ -56,8 +59,10 @@ class PathScores(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Rows to learn from (of the kept ones) with their c_i for C = 1, and rows of X to test."""
+    """Rows to learn from (of the kept ones) with their c_i for C = 1, and rows of X to test; `name`
+    is for messages."""
 
+    name: str
     rows: np.ndarray
     c: np.ndarray
     test: np.ndarray
@@ -104,16 +109,16 @@ def _folds(unit: LinearClassifier, data: Data, X, y, cv, sample_weight) -> list[
                 "use fewer splits, or a stratified splitter"
             )
         c = unit._row_costs(rows, y[kept], label, weight[kept] * times[rows])
-        folds.append(Fold(rows, c, np.asarray(test)))
+        folds.append(Fold(f"split {number}", rows, c, np.asarray(test)))
     return folds
 
 
 def left_out_scores(unit, task: Task, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
     """Scores of each row by weights that were found without its fold; 0 of rows in none."""
-    parts = []
-    for f in range(int(folds.max()) + 1):
-        rows = np.flatnonzero(folds != f)
-        parts.append(Fold(rows, data.c[rows], np.flatnonzero(folds == f)))
+    parts, n_folds = [], int(folds.max()) + 1
+    for f in range(n_folds):
+        rows, test = np.flatnonzero(folds != f), np.flatnonzero(folds == f)
+        parts.append(Fold(leaving_out(f, n_folds), rows, data.c[rows], test))
     (weights,), _ = _solved(unit, task, data, parts, [1.0], deadline)
     model, scores = copy(unit), []
     model.__dict__.pop("feature_names_in_", None)  # which the rows here have not
@@ -149,8 +154,9 @@ def _solved(unit, task: Task, data: Data, folds: list[Fold], Cs: list[float], de
         raise KeyboardInterrupt
     for j, C in enumerate(Cs):
         model = copy_with(unit, C)
-        for f in range(len(folds)):
-            model._warn_unless_converged(runs[j * len(folds) + f])
+        for f, fold in enumerate(folds):
+            with on_behalf(fold.name):
+                model._warn_unless_converged(runs[j * len(folds) + f])
     weights = np.array([task.vectors([run.best.w for run in fit]) for fit in runs])
     proofs: list[Any] = [[run.certificate for run in fit] for fit in runs]
     proofs = [proof[0] if len(proof) == 1 else proof for proof in proofs]

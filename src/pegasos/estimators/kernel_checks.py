@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from pegasos.core.logs import warn
+from pegasos.core.memory import total_memory
 from pegasos.core.rows import CsrRows, DenseRows, n_entries, n_rows
 from pegasos.core.threads import allowed
 from pegasos.objective.kernel_check import check_points
@@ -83,9 +83,8 @@ def foretell(sizes: list[int], train: Points, budget: int, limit: float) -> None
 
 def refuse_beyond_memory(budget: int) -> None:
     """No more bytes for kernel values than there are."""
-    pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
-    memory = pages * os.sysconf("SC_PAGE_SIZE") if pages > 0 else 0
-    if memory and budget > memory:
+    memory = total_memory()
+    if budget > memory:
         raise ValueError(
             f"cache_size={budget / 1e6:.0f} MB is more than this machine has "
             f"({memory / 1e6:.0f} MB): lower it"

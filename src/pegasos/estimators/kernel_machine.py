@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from pegasos.core.logs import warn
@@ -29,9 +28,8 @@ from pegasos.estimators.one_vs_all import solve
 from pegasos.estimators.pairs import KernelTask, share_of
 from pegasos.estimators.parts import Part, one_vs_one, one_vs_rest
 from pegasos.estimators.probability import ProbabilisticClassifier
-from pegasos.model.kernel import KernelModel, scores_of
-from pegasos.model.linear import chosen
-from pegasos.model.pairs import class_scores, votes
+from pegasos.model.kernel import KernelModel, are_of_pairs, scores_of
+from pegasos.model.pairs import by_pairs, class_scores, decided
 from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernel_points import given_columns, is_given, points
 from pegasos.objective.kernels import Linear, resolved
@@ -113,7 +111,7 @@ class KernelMachine(ProbabilisticClassifier):
         return task._replace(stop=stop if self._is_kernel else without_gap(stop))
 
     def _parts(self, label: np.ndarray) -> list[Part]:
-        pairs = self.multi_class == "ovo" and len(self.classes_) > 2
+        pairs = by_pairs(self.multi_class, len(self.classes_))
         return (one_vs_one if pairs else one_vs_rest)(label, self.classes_)
 
     def _problems(self, data: Data, parts: list[Part], stop: Stop, share: int) -> KernelTask:
@@ -132,7 +130,7 @@ class KernelMachine(ProbabilisticClassifier):
             solver=solver,
             choice=choice,
             stop=stop,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            seed=par.seed_of(self.random_state),
             watch=self._watch,
         )
 
@@ -187,14 +185,14 @@ class KernelMachine(ProbabilisticClassifier):
 
     @property
     def _pairs(self) -> bool:
-        """Whether the fit was one-vs-one: then the coefficients have a row less than classes."""
-        return len(self.classes_) > 2 and len(self.dual_coef_) < len(self.classes_)
+        """Whether the fit was one-vs-one."""
+        return are_of_pairs(self.dual_coef_, len(self.classes_))
 
     def _found(self, found: list[np.ndarray], task: KernelTask, data: Data) -> dict[str, Any]:
         """The attributes of a model from (beta, b) per problem."""
         if task.kernel is not self.kernel_:  # K + 1: its constant is the offset
             found = [np.append(w[:-1], w[:-1].sum()) for w in found]
-        pairs = task.parts[0].rows.size < len(data.label)
+        pairs = by_pairs(self.multi_class, len(self.classes_))
         layout = assembled(task.parts, found, data.label, pairs)
         vectors = np.empty((0, 0)) if is_given(self.kernel_) else data.X[layout.support]
         return {
@@ -263,16 +261,11 @@ class KernelMachine(ProbabilisticClassifier):
         return class_scores(scores, len(self.classes_), pairs)
 
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Of pairs the scores in the shape "ovr"; the class is the one with most votes, of equals
-        the first, or with `break_ties` the one with the highest score."""
+        """Of pairs the scores in the shape "ovr"."""
         scores = self._scores(X)
-        if not self._pairs:
-            return scores, chosen(scores)
-        if self.break_ties:
+        if self._pairs and self.break_ties:
             self._check_shapes()
-        K = len(self.classes_)
-        shaped = class_scores(scores, K, pairs=True)
-        return shaped, shaped.argmax(axis=1) if self.break_ties else votes(scores, K)
+        return decided(scores, len(self.classes_), self._pairs, self.break_ties)
 
     def _settled(self) -> dict[str, Any]:
         return {"kernel": self.kernel_}

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pegasos.core.digest import row_digests
@@ -22,7 +21,7 @@ from pegasos.estimators.kernel_learners import Counting, Learner, Projecting, le
 from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.online import STREAM_LAM, PegasosClassifier
 from pegasos.estimators.threshold import Thresholds
-from pegasos.model.linear import chosen
+from pegasos.model.decision import chosen
 from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernel_points import as_given, is_given, n_points, points, take
 from pegasos.objective.kernel_sums import kernel_sums
@@ -180,7 +179,8 @@ class KernelPegasosClassifier(Thresholds, ClassifierMixin, BaseEstimator):
         signs = np.where(label[:, None] == np.array(self._targets()), 1.0, -1.0)
         learner = learner_of(kernel, train, signs.shape[1], rule, self._merges(), stays=True)
         with use_threads(par.threads_of(self.n_threads)):
-            self._run(learner, train, signs, epochs(digests, label, c, sampling, self._seed()))
+            seed = par.seed_of(self.random_state)
+            self._run(learner, train, signs, epochs(digests, label, c, sampling, seed))
             if isinstance(learner, Counting) and learner.stays:
                 self._certify(learner, train, signs, c, kept)
         return self
@@ -304,9 +304,6 @@ class KernelPegasosClassifier(Thresholds, ClassifierMixin, BaseEstimator):
     def _digests(self, kernel: Any, X: Any) -> np.ndarray:
         """What tells rows apart; rows of a kernel matrix always differ."""
         return np.arange(X.shape[0]) if is_given(kernel) else row_digests(as_rows(X))
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _settles(self) -> bool:
         return bool(self.average) and self.budget is not None

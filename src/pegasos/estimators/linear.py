@@ -34,7 +34,8 @@ COMMON = """C : float, default=1.0
         Factors on C per class; "balanced" gives N / (K N_k).
     multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
         Of more than two classes: a problem per class against the rest; per pair of classes; or one
-        for all of them, in which a row pays for its worst violation (`loss` is not used there).
+        for all of them, in which a row pays for its worst violation: a hinge loss, also where
+        `loss` is left at its default.
         LogisticRegression, whose probabilities are those of classes, has the first alone.
     center : fitted linear model, path of a model file, array or (coef, intercept), default=None
         The point w0 from which w is penalised: 1/2 ||w - w0||^2 (transfer from a related model).
@@ -200,7 +201,10 @@ class LinearSVC(ExactClassifier):
 
     def _loss(self) -> Any:
         loss = par.loss_of(self.loss)
-        return Hinge() if self.multi_class == "crammer_singer" else loss
+        if self.multi_class != "crammer_singer":
+            return loss
+        untouched = isinstance(self.loss, str) and self.loss == "squared_hinge"
+        return par.loss_of_all_classes(self.loss, Hinge() if untouched else loss)
 
 
 class LogisticRegression(ExactClassifier):

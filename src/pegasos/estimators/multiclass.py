@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from pegasos.core.memory import free_memory
 from pegasos.estimators.one_vs_all import Task
 from pegasos.objective.multiclass import MulticlassProblem, multiclass_problem, pulls
 from pegasos.objective.problem import Problem
 from pegasos.solvers import crammer_singer  # noqa: F401  (registers what descent does there)
-from pegasos.solvers.driver import Run
+from pegasos.solvers.auto import Choice
+from pegasos.solvers.driver import Driver, Run, Stop
+from pegasos.solvers.lanes import Found
 from pegasos.solvers.stops import Validation
+
+_TABLES = 12  # of rows x classes that a run holds at a time, at most (measured)
 
 
 class MulticlassTask(Task):
@@ -28,10 +33,6 @@ class MulticlassTask(Task):
     def name_of(target: Any, classes: np.ndarray) -> str:
         return "all classes"
 
-    @classmethod
-    def n_vectors(cls, n_classes: int) -> int:
-        return 1 if n_classes == 2 else n_classes
-
     @staticmethod
     def of_problems(centers: np.ndarray) -> np.ndarray:
         """W0; half of a difference for one of two classes, less it for the other."""
@@ -39,17 +40,38 @@ class MulticlassTask(Task):
         return np.ascontiguousarray(each.T)[None]
 
     @staticmethod
-    def solver_of(given: Any) -> Any:
+    def solver_of(given: Any) -> tuple[Any, Choice]:
         if isinstance(given, str) and given not in ("auto", "dual"):
             raise ValueError(
                 f"solver={given!r} is for one problem per class: with "
                 "multi_class='crammer_singer' use solver='auto' or 'dual'"
             )
-        return "dual" if isinstance(given, str) else given
+        if isinstance(given, str) and given == "auto":
+            return "dual", Choice("dual", "the method for all classes in one problem")
+        return Task.solver_of(given)
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         return [(len(self.label), len(self.targets[0]))]
+
+    def begun(self, starts: Any, intercept: np.ndarray) -> Task:
+        """Shares do not tell free intercepts: they begin at those of the centre, which nothing
+        draws them to."""
+        centers = self.centers.copy()
+        if self.free:
+            centers[0, -1] = self.of_problems(intercept[:, None] / self.rows.bias)[0, 0]
+        return self._replace(starts=starts, centers=centers)
+
+    def driver(self, k: int, stop: Stop, answer: Found | None = None) -> Driver:
+        need, free = 8.0 * _TABLES * np.prod(self.shapes[0]), free_memory()
+        if need > free:
+            n, K = self.shapes[0]
+            raise MemoryError(
+                f"multi_class='crammer_singer' needs {need / 1e9:.1f} GB for {n} rows of {K} "
+                f"classes, {free / 1e9:.1f} GB are free: use multi_class='ovr', or partial_fit of "
+                "PegasosClassifier"
+            )
+        return super().driver(k, stop, answer)
 
     def vectors(self, points: Any) -> np.ndarray:
         return _of_model(np.asarray(points)[0].T)

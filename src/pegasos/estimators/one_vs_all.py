@@ -19,7 +19,7 @@ from pegasos.core.threads import side_by_side
 from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.sweeps import Answers, run_of, shared_problem, sweep_path
 from pegasos.objective.problem import Problem, make_problem
-from pegasos.solvers.auto import solver_named
+from pegasos.solvers.auto import Choice, solver_named
 from pegasos.solvers.driver import Driver, Progress, Run, Stop
 from pegasos.solvers.lanes import Found
 from pegasos.solvers.stops import Validation
@@ -49,7 +49,8 @@ class Task(NamedTuple):
     `label` numbers the class of each row, `targets` the classes with a problem of their own (pairs
     of classes in another task);
     `centers` holds a w0 and `starts` an alpha / c per problem (or None for a cold start); `solver`
-    is a name or a solver; a Validation among the rules of `stop` holds rows and numbers of classes.
+    is a name or a solver, and `choice` says why, unless a run does so; a Validation among the rules
+    of `stop` holds rows and numbers of classes.
     """
 
     rows: Any
@@ -62,9 +63,15 @@ class Task(NamedTuple):
     loss: Any
     free: bool
     solver: Any
+    choice: Choice
     stop: Stop
     seed: int
     watch: Watch | None = None
+
+    @classmethod
+    def of(cls, n_classes: int) -> type[Task]:
+        """The task for so many classes."""
+        return cls
 
     @staticmethod
     def targets_of(n_classes: int) -> list[Any]:
@@ -74,10 +81,10 @@ class Task(NamedTuple):
     def name_of(target: Any, classes: np.ndarray) -> str:
         return f"class {classes[target]}"
 
-    @classmethod
-    def n_vectors(cls, n_classes: int) -> int:
-        """The number of weight vectors of a model."""
-        return len(cls.targets_of(n_classes))
+    @staticmethod
+    def sides(n_classes: int) -> list[tuple[int, int | None]]:
+        """Of each weight vector of a model the class for it and that against it (None: all)."""
+        return [(1, 0)] if n_classes == 2 else [(k, None) for k in range(n_classes)]
 
     @staticmethod
     def of_problems(centers: np.ndarray) -> np.ndarray:
@@ -85,9 +92,10 @@ class Task(NamedTuple):
         return centers
 
     @staticmethod
-    def solver_of(given: Any) -> Any:
-        """The solver, if it can do it."""
-        return given
+    def solver_of(given: Any) -> tuple[Any, Choice]:
+        """The solver, if it can do it, and why it is used."""
+        name = given if isinstance(given, str) else type(given).__name__
+        return given, Choice(name, "asked for")
 
     @property
     def pairs(self) -> bool:
@@ -98,6 +106,10 @@ class Task(NamedTuple):
     def shapes(self) -> list[tuple[int, ...]]:
         """Of the dual variables of each problem."""
         return [(len(self.label),)] * len(self.targets)
+
+    def begun(self, starts: Any, intercept: np.ndarray) -> Task:
+        """The same task from the alpha / c and the intercepts of another fit."""
+        return self._replace(starts=starts)
 
     def vectors(self, points: Any) -> np.ndarray:
         """The weight vectors of a model, from the points of the problems."""

@@ -29,9 +29,18 @@ class PairTask(Task):
     def pairs(self) -> bool:
         return True
 
+    @classmethod
+    def of(cls, n_classes: int) -> type[Task]:
+        """Two classes are no pair but one problem, of which the second is positive."""
+        return cls if n_classes > 2 else Task
+
     @staticmethod
     def targets_of(n_classes: int) -> list[Any]:
         return couples(n_classes)
+
+    @staticmethod
+    def sides(n_classes: int) -> list[tuple[int, int | None]]:
+        return list(couples(n_classes))
 
     @staticmethod
     def name_of(target: Any, classes: np.ndarray) -> str:

@@ -14,7 +14,7 @@ from pegasos.estimators import streams
 from pegasos.estimators.base import LinearClassifier
 from pegasos.estimators.streams import Batch, OnStream, steps_of_all, steps_of_each
 from pegasos.estimators.transfer import centers_of, transferred
-from pegasos.objective.losses import Hinge, Logistic, Perceptron
+from pegasos.objective.losses import Logistic, Perceptron
 from pegasos.solvers.draws import SAMPLINGS
 from pegasos.solvers.multiclass_steps import MulticlassSteps
 from pegasos.solvers.schedules import Constant, InverseRoot, pegasos_steps
@@ -271,12 +271,8 @@ class PegasosClassifier(OnStream, LinearClassifier):
         if isinstance(self.loss, str):
             par.one_of("loss", self.loss, tuple(LOSSES))
         loss = LOSSES[self.loss]() if isinstance(self.loss, str) else par.loss_of(self.loss)
-        if self.multi_class == "crammer_singer" and loss != Hinge():
-            raise ValueError(
-                f"multi_class='crammer_singer' has a hinge loss of its own, not {self.loss!r}: "
-                "use loss='hinge', or multi_class='ovr'"
-            )
-        return loss
+        several = self.multi_class == "crammer_singer"
+        return par.loss_of_all_classes(self.loss, loss) if several else loss
 
     def _solver(self) -> Subgradient | MulticlassSteps:
         method = self._method()

@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pegasos.core.parameters import count, one_of, positive, threads_of  # noqa: F401  (offered here)
+from pegasos.core.parameters import (  # noqa: F401  (offered here)
+    count,
+    one_of,
+    positive,
+    seed_of,
+    threads_of,
+)
 from pegasos.objective.losses import Hinge, Pinball, SquaredHinge, check_loss
 from pegasos.solvers.stops import RULES
 
@@ -27,6 +33,16 @@ def loss_of(value: Any) -> Any:
     if isinstance(value, Pinball) and not 0.0 <= value.tau <= 1.0:
         raise ValueError(f"Pinball needs 0 <= tau <= 1, got {value.tau!r}")
     return check_loss(value)
+
+
+def loss_of_all_classes(given: Any, loss: Any) -> Any:
+    """The same loss, if one problem for all classes can have it; `given`: as the user wrote it."""
+    if loss != Hinge():
+        raise ValueError(
+            f"multi_class='crammer_singer' has a hinge loss of its own, not {given!r}: "
+            "use loss='hinge', or multi_class='ovr'"
+        )
+    return loss
 
 
 def intercept_of(intercept: Any, fit_intercept: Any) -> str:

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos.estimators.calibration import calibrated, folds_of
+from pegasos.core.digest import row_digests
+from pegasos.core.logs import on_behalf
+from pegasos.data.check import as_rows
+from pegasos.estimators import parameters as par
+from pegasos.estimators.calibration import calibrated, folds_of, leaving_out
 from pegasos.estimators.classifier import Classifier, Data
 from pegasos.estimators.one_vs_all import Watch
 from pegasos.estimators.threshold import Thresholds
@@ -87,8 +90,8 @@ class ProbabilisticClassifier(Thresholds, Classifier):
             return
         if self._watch is not None:
             self._watch.leave()
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        folds = folds_of(data, seed)
+        digests = row_digests(as_rows(data.X))
+        folds = folds_of(digests, data.label, par.seed_of(self.random_state))
         scores = self._left_out(task, data, folds, deadline)
         left = np.flatnonzero(folds >= 0)
         label, weight = data.label[left], data.c[left] / self._C
@@ -103,7 +106,8 @@ class ProbabilisticClassifier(Thresholds, Classifier):
             seconds = (deadline - time.perf_counter()) / (n_folds - f)
             X, rest = self._parts_of(data.X, train, test)
             y, weight = self.classes_[data.label[train]], data.c[train] / self._C
-            scores, number = self._copy(seconds).fit(X, y, weight)._decided(rest)
+            with on_behalf(leaving_out(f, n_folds)):
+                scores, number = self._copy(seconds).fit(X, y, weight)._decided(rest)
             out[test] = scores if scores.shape[1] == 1 else leading(scores, number)
         return out
 

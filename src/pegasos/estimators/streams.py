@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.estimators.base import OF_A_FIT
-from pegasos.model.linear import chosen
+from pegasos.model.decision import chosen
 from pegasos.objective.multiclass import multiclass_problem
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.iterate import Scalars, SubgradientState, empty_state

@@ -26,7 +26,8 @@ class Center(NamedTuple):
     in all, for the second), else by problem.
 
     `pairs`: a row for each pair of classes. `map_` is what rows go through first; `reading` says
-    how its data file was read, if it comes from a model file; `where` names it in messages.
+    how its data file was read, if it comes from a model file; `where` names it in messages. The
+    last `unknown` columns are none of its own.
     """
 
     coef_: Any
@@ -37,6 +38,13 @@ class Center(NamedTuple):
     reading: Mapping[str, Any] = {}
     where: str = "center"
     pairs: bool = False
+    unknown: int = 0
+
+    def widened(self, n_columns: int) -> Center:
+        """The same with at least so many columns, those that are new unknown to it."""
+        more = max(0, n_columns - self.coef_.shape[1])
+        coef = np.pad(self.coef_, ((0, 0), (0, more)))
+        return self._replace(coef_=coef, unknown=self.unknown + more)
 
 
 class Transferred(NamedTuple):
@@ -80,8 +88,9 @@ def transferred(center: Any, wanted: Wanted) -> Transferred | None:
     own, theirs = _columns(source, wanted)
     matched = np.zeros((len(coef), wanted.n_columns))
     matched[:, own] = coef[:, theirs]
-    n = matched[0, own].size
-    counts = n, wanted.n_columns - n, coef.shape[1] - n
+    known = coef.shape[1] - source.unknown
+    n = int(np.count_nonzero(np.arange(coef.shape[1])[theirs] < known))
+    counts = n, wanted.n_columns - n, known - n
     return Transferred(matched, intercept, *counts, new)
 
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from pegasos.core.parameters import count
+from pegasos.core.parameters import count, seed_of
 from pegasos.maps.image import Image, Waves, width
 from pegasos.maps.nystrom import ImageMap
 from pegasos.objective.kernel_names import kernel_of
@@ -96,7 +95,7 @@ class FourierMap(ImageMap):
                 f"FourierMap is for the Gaussian and the Laplacian kernel, got {self.kernel!r}; "
                 "NystroemMap takes any kernel"
             )
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(seed_of(self.random_state))
         X = self._to_fit(X, rng)
         with self._at_work():
             self.kernel_ = resolved(kernel, X)

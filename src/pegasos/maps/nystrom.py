@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from pegasos.core.cross import gathered
 from pegasos.core.digest import row_digests
-from pegasos.core.parameters import count, one_of, positive
+from pegasos.core.parameters import count, one_of, positive, seed_of
 from pegasos.core.rows import CsrRows, DenseRows, n_rows
 from pegasos.data.check import as_rows
 from pegasos.maps.base import SAMPLE, FeatureMap
@@ -144,7 +143,7 @@ class NystroemMap(ImageMap):
         kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
         if is_given(kernel):
             raise ValueError("a Nyström map needs rows: kernel='precomputed' has none to map")
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(seed_of(self.random_state))
         X = self._to_fit(X, rng, _among(m))
         with self._at_work():
             self.kernel_ = resolved(kernel, X)

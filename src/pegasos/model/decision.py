@@ -37,6 +37,13 @@ class Decision(NamedTuple):
     calibration: Calibration | None = None
 
 
+def chosen(scores: np.ndarray, threshold: float = 0.0) -> np.ndarray:
+    """The number of the class of each row; the threshold is for two classes."""
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > threshold).astype(int)
+    return scores.argmax(axis=1)
+
+
 def risen(calibration: Calibration, scores: np.ndarray) -> np.ndarray:
     """h(score) of each score."""
     x, (low, high) = calibration.x, calibration.slopes

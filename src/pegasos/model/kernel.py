@@ -28,6 +28,11 @@ class KernelModel(NamedTuple):
     pairs: bool
 
 
+def are_of_pairs(coef: np.ndarray, n_classes: int) -> bool:
+    """Whether coefficients are in the layout of pairs, which has a row less than classes."""
+    return n_classes > 2 and len(coef) < n_classes
+
+
 def scores_of(model: KernelModel, X: Any) -> np.ndarray:
     """Scores of rows, a column per problem."""
     sizes = model.counts if model.pairs else [model.coef.shape[1]]

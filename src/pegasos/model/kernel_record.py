@@ -10,7 +10,7 @@ import numpy as np
 from pegasos.core.rows import DenseRows
 from pegasos.model import kernel_stream
 from pegasos.model.decision import Decision
-from pegasos.model.kernel import KernelModel
+from pegasos.model.kernel import KernelModel, are_of_pairs
 from pegasos.model.linear import check_classes, check_names, n_features_of
 from pegasos.model.vectors import check_points, rows_of, to_arrays
 from pegasos.objective.kernel_json import checked, from_json, to_json
@@ -50,8 +50,7 @@ class KernelRecord(NamedTuple):
 
     @property
     def pairs(self) -> bool:
-        """Whether the coefficients are in LIBSVM's layout for one-vs-one problems."""
-        return len(self.classes) > 2 and len(self.coef) < len(self.classes)
+        return are_of_pairs(self.coef, len(self.classes))
 
 
 def machine(record: KernelRecord) -> KernelModel:

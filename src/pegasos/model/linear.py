@@ -67,13 +67,6 @@ def scores_of(weights: list[np.ndarray], rows: Any) -> np.ndarray:
     return all_products(rows, np.column_stack(weights))
 
 
-def chosen(scores: np.ndarray, threshold: float = 0.0) -> np.ndarray:
-    """The number of the class of each row; the threshold is for two classes."""
-    if scores.shape[1] == 1:
-        return (scores[:, 0] > threshold).astype(int)
-    return scores.argmax(axis=1)
-
-
 def check(model: LinearModel) -> LinearModel:
     """The same model, if prediction with it can never fail; else a ValueError that says why."""
     if model.pairs and (len(model.classes) == 2 or model.stream is not None):

@@ -30,8 +30,8 @@ def decision_figure(
 
     Parameters
     ----------
-    truth : array of bool
-        Whether a row is of the second class (or of the class that p speaks of).
+    truth : array of bool, or of two labels
+        Whether a row is of the second class (or of the class that p speaks of); labels are named.
     scores : array, default=None
         Decision values: draws the two curves.
     p : array, default=None
@@ -55,18 +55,16 @@ def decision_figure(
     >>> X, y = load_sample("pima")
     >>> model = LogisticRegression().fit(X, y)
     >>> p = model.predict_proba(X)[:, 1]
-    >>> figure = decision_figure(y == 1, model.decision_function(X), p)
+    >>> figure = decision_figure(y, model.decision_function(X), p)
     """
-    truth = np.asarray(truth, dtype=bool)
+    truth, names = _named(np.asarray(truth))
     if scores is None and p is None:
         raise ValueError("there is nothing to draw: give scores, probabilities p, or both")
-    if truth.all() or not truth.any():
-        raise ValueError("the curves need rows that are true and rows that are not")
     panels = 2 * (scores is not None) + (p is not None)
     figure = new_figure(4.6 * panels, 4.9, title, note)
     axes = list(np.atleast_1d(figure.subplots(1, panels)))
     if scores is not None:
-        _draw_curves(axes, truth, np.asarray(scores), threshold)
+        _draw_curves(axes, truth, np.asarray(scores), threshold, names)
     if p is not None:
         _draw_reliability(axes[-1], truth, np.asarray(p))
     if path is not None:
@@ -74,7 +72,19 @@ def decision_figure(
     return figure
 
 
-def _draw_curves(axes: list[Any], truth: np.ndarray, scores: np.ndarray, threshold: float) -> None:
+def _named(truth: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Whether rows are of the second class, and what the classes are called."""
+    classes = np.unique(truth)
+    if len(classes) != 2:
+        raise ValueError("the curves need rows of two classes: true ones and others")
+    if truth.dtype == bool:
+        return truth, ["the first class", "the second class"]
+    return truth == classes[1], [f"class {label}" for label in classes.tolist()]
+
+
+def _draw_curves(
+    axes: list[Any], truth: np.ndarray, scores: np.ndarray, threshold: float, names: list[str]
+) -> None:
     told = scores > threshold
     hits = np.count_nonzero(told & truth)
     recall = hits / np.count_nonzero(truth)
@@ -92,9 +102,8 @@ def _draw_curves(axes: list[Any], truth: np.ndarray, scores: np.ndarray, thresho
         precision = hits / np.count_nonzero(told)
         words = f"threshold {threshold:.3g}: precision {precision:.3f}, recall {recall:.3f}"
         _mark(axes[1], (recall, precision), words)
-    axes[0].set(
-        xlabel="share of the first class mistaken", ylabel="share of the second class found"
-    )
+    first, second = names
+    axes[0].set(xlabel=f"share of {first} mistaken", ylabel=f"share of {second} found")
     axes[1].set(xlabel="recall", ylabel="precision")
     for panel in axes[:2]:
         _finish(panel, "lower left" if panel is axes[1] else "lower right")
