@@ -144,6 +144,16 @@ def test_a_fit_behind_a_map_goes_on_from_its_checkpoint(folder):  # noqa: F811
     assert max(found["gap"]) <= 1e-5
 
 
+@pytest.mark.slow
+def test_a_checkpoint_behind_products_is_of_their_coefficients(folder):  # noqa: F811
+    place = folder / "c"
+    args = ("train", HEART, "-m", folder / "m", "--map", "polynomial", "--checkpoint", place)
+    invoke(*args, "--gamma", "0.1", "--max-iter", "1", "--tol", "1e-8")
+    for other in (("--gamma", "5"), ("--gamma", "0.1", "--coef0", "0.01")):
+        refused = invoke(*args, *other, "--tol", "1e-8", ok=False).stderr
+        assert "a checkpoint of another run" in refused
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

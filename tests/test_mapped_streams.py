@@ -19,6 +19,7 @@ from pegasos import (
     save_model,
 )
 from pegasos.data.samples import load_sample
+from pegasos.estimators import mapped
 
 SIZE = 60
 FEW = {"m": 20, "random_state": 0}
@@ -175,7 +176,7 @@ def test_a_stream_goes_on_from_a_file_bit_for_bit(data, case, tmp_path):
     assert names == {name for name in vars(carried) if name.endswith("_")} | {"growth_"} & names
 
 
-@pytest.mark.parametrize("fault", ["nan", "features", "class", "weight"])
+@pytest.mark.parametrize("fault", ["nan", "features", "class", "weight", "names"])
 def test_refused_rows_leave_the_model_as_it_was(data, fault):
     X, y = data
     bad, labels, more = X[SIZE:].copy(), y[SIZE:].copy(), {}
@@ -183,6 +184,8 @@ def test_refused_rows_leave_the_model_as_it_was(data, fault):
         bad[7, 3] = np.nan
     elif fault == "features":
         bad = bad[:, 1:]
+    elif fault == "names":
+        bad = pytest.importorskip("pandas").DataFrame(bad[:, 1:]).add_prefix("f")
     elif fault == "class":
         labels[7] = 5
     else:
@@ -219,8 +222,40 @@ def test_names_of_features_are_those_of_the_first_block(data):
     model = fresh("prototypes").fit_map(parts)
     model.partial_fit(frame[:SIZE], y[:SIZE]).partial_fit(frame[SIZE:], y[SIZE:])
     assert list(model.feature_names_in_) == list(frame.columns)
+    turned = frame[frame.columns[::-1]]
     with pytest.raises(ValueError, match="feature names should match"):
-        model.partial_fit(frame[frame.columns[::-1]], y)
+        model.partial_fit(turned, y)
+    made = NystroemMap(m=20).fit(iter([frame]))
+    assert list(made.feature_names_in_) == list(frame.columns)
+    with pytest.raises(ValueError, match="give them the same order"):
+        made.fit([frame, turned])
+
+
+def test_parts_of_a_block_are_learnt_like_the_whole(data, monkeypatch):
+    X, y = data
+    weight = np.arange(len(y)) % 3.0
+    known = {"lam": 1e-3, "gamma": 0.1, "class_weight": "balanced"}
+    model = PolynomialSVC(**known).partial_fit(X, y, sample_weight=weight)
+    monkeypatch.setattr(mapped, "_VALUES", 7 * model.map_.longest_image(X))
+    parts = PolynomialSVC(**known).partial_fit(X, y, sample_weight=weight)
+    assert np.array_equal(model.coef_, parts.coef_) and model.t_ == parts.t_
+    assert model.progressive_ == parts.progressive_
+
+
+def test_a_map_of_few_rows_is_told(data):
+    X, y = data
+    with pytest.warns(UserWarning, match="call fit_map with a sample of the stream before"):
+        fresh("prototypes").partial_fit(X[:9], y[:9], [0, 1])
+
+
+def test_a_refused_fit_leaves_the_model_as_it_was(data):
+    X, y = data
+    model = fresh("prototypes").fit(X, y)
+    scores = model.decision_function(X)
+    model.set_params(solver="dual", cache_size=1e-6, random_state=1)
+    with pytest.raises(ValueError, match="needs the image of all rows in memory"):
+        model.fit(X, y)
+    assert np.array_equal(model.decision_function(X), scores)
 
 
 @pytest.mark.parametrize(
@@ -231,6 +266,9 @@ def test_names_of_features_are_those_of_the_first_block(data):
         (FixedSizeSVC(m=5, probability=True), "probability=True needs rows"),
         (FixedSizeSVC(map="cosine"), "map must be one of 'nystroem', 'fourier'"),
         (PolynomialSVC(center=np.ones(3)), "center= is for fit"),
+        (FixedSizeSVC(m=5, multi_class="crammer_singer"), "must be one of 'ovr', 'ovo'"),
+        (PolynomialSVC(multi_class="crammer_singer", loss="logistic"), "a hinge loss of its own"),
+        (PolynomialSVC(gamma=1e300), "are too large for degree 2"),
     ],
 )
 def test_what_is_for_fit_alone_is_refused(data, model, words):

@@ -99,11 +99,12 @@ class Checkpoints:
 
 def owner_of(task: Task) -> dict[str, Any]:
     """What a checkpoint belongs to: the data, the settings that shape the run, the version."""
+    rows = {name: part for name, part in task.rows._asdict().items() if name != "bias"}
     return {
         "versions": __version__,
         "numbers of rows": len(task.label),
         "problems": task.names,
-        "data": sums_of({**task.rows._asdict(), "label": task.label}),
+        "data": sums_of({**rows, "label": task.label}),
         "C or weights": sums_of({"c": task.c}),
         "centres": sums_of({"center": task.centers}),
         "losses": repr(task.loss),
@@ -115,11 +116,13 @@ def owner_of(task: Task) -> dict[str, Any]:
 
 
 def sums_of(parts: dict[str, Any]) -> dict[str, int]:
-    """Checksums of the arrays among the parts, and of those inside tuples among them."""
+    """Checksums of the parts, one by one, and of what is inside tuples with names among them."""
     sums: dict[str, int] = {}
     for name, part in parts.items():
         if isinstance(part, np.ndarray):
             sums[name] = zlib.crc32(np.ascontiguousarray(part).data)
         elif hasattr(part, "_asdict"):
             sums |= {f"{name}.{k}": value for k, value in sums_of(part._asdict()).items()}
+        else:
+            sums[name] = zlib.crc32(repr(part).encode())
     return sums

@@ -22,7 +22,7 @@ def fit_map(estimator: Any, file: str, reading: Reading, features: int | None) -
         return
     if os.path.isfile(file):
         estimator.fit_map(_blocks(file, reading, features))
-    else:
+    elif file == "-" or os.path.exists(file):
         note(f"{name_of(file)}: the map is fitted to its first rows, since it is read once")
 
 

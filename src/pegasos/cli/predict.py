@@ -23,8 +23,8 @@ def predict(
         bool,
         typer.Option(
             "--probabilities",
-            help="Add the probability of each class (of models trained with --probability or "
-            "--loss logistic).",
+            help="Add the probability of each class (of models trained with --probability, and "
+            "of linear ones with --loss logistic).",
         ),
     ] = False,
     names: Annotated[
@@ -59,7 +59,7 @@ def predict(
         check_writable(output)
     loaded = model_file.load(model)
     if probabilities and not apply.has_probabilities(loaded):
-        how = "train with --probability or --loss logistic, without --online"
+        how = "train with --probability, or without --map by --loss logistic; not --online"
         raise ValueError(f"{model}: a {loaded.kind} has no probabilities; {how}")
     reading = Reading(label, header, False, float64, sum_duplicates, threads=threads)
     reading = apply.reading_for(loaded, reading, zero_based)

@@ -76,7 +76,8 @@ def train(
     loss: Annotated[
         Loss | None,
         typer.Option(
-            help="l(z); logistic gives probabilities (default: squared_hinge; online: hinge).",
+            help="l(z); logistic of a linear classifier gives probabilities (default: "
+            "squared_hinge; online: hinge).",
             show_default=False,
         ),
     ] = None,

@@ -160,13 +160,17 @@ class FixedSizeSVC(MappedClassifier):
         grows = self.m == "auto"
         growth = grown(self, data, kernel, self._most(data)) if grows else []
         best = max(growth, key=lambda tried: tried.score).m if growth else FIRST
-        self._adopt(self._map_of(kernel, best if grows else self.m).fit(data.X))
+        found = self._map_of(kernel, best if grows else self.m).fit(data.X)
+        self._has_room(len(data.label) * width(found._image) * data.X.dtype.itemsize)
+        self._adopt(found)
         self.growth_ = growth
         self._spent = time.perf_counter() - began
         return data
 
     def _map_of(self, kernel: Any, m: Any) -> NystroemMap | FourierMap:
         seed = par.seed_of(self.random_state)
+        if isinstance(m, str):
+            raise ValueError(f"m must be an integer >= 1 or 'auto', got {m!r}")
         common = {"m": par.count("m", m), "random_state": seed, "n_threads": self.n_threads}
         if par.one_of("map", self.map, MAPS) == "fourier":
             return FourierMap(kernel, **common)
@@ -189,7 +193,8 @@ class FixedSizeSVC(MappedClassifier):
         if self.solver not in ROW_BY_ROW:
             return len(data.label)
         room = 1e6 * par.positive("cache_size", self.cache_size)
-        return max(1, int(room / (len(data.label) * data.X.dtype.itemsize)))
+        most = max(1, int(room / (len(data.label) * data.X.dtype.itemsize)))
+        return max(2, most - most % 2) if self.map == "fourier" else most  # waves come in pairs
 
     def _rows(self, X: Any, bias: float, sort: bool = True) -> Any:
         """Rows of X under the map, never written out."""
@@ -199,16 +204,19 @@ class FixedSizeSVC(MappedClassifier):
     def _to_train(self, X: Any, bias: float) -> Any:
         """Rows to train with: written out if there is room for their image."""
         lazy = self._rows(X, bias)
-        megabytes = 1e-6 * n_rows(lazy) * width(lazy.image) * lazy.image.R.itemsize
-        self.in_memory_ = megabytes <= par.positive("cache_size", self.cache_size)
-        if self.in_memory_:
-            return as_rows(image_of(lazy.image, lazy.rows), bias)
-        if self.solver in ROW_BY_ROW:
+        self.in_memory_ = self._has_room(n_rows(lazy) * width(lazy.image) * X.dtype.itemsize)
+        return as_rows(image_of(lazy.image, lazy.rows), bias) if self.in_memory_ else lazy
+
+    def _has_room(self, size: int) -> bool:
+        """Whether an image of so many bytes is held; an error if the solver needs it."""
+        held = 1e-6 * size <= par.positive("cache_size", self.cache_size)
+        if not held and self.solver in ROW_BY_ROW:
             raise ValueError(
-                f"solver={self.solver!r} needs the image of all rows in memory, {megabytes:.0f} MB "
-                f"(cache_size={self.cache_size:g}): raise cache_size, or use solver='auto'"
+                f"solver={self.solver!r} needs the image of all rows in memory, "
+                f"{1e-6 * size:.0f} MB (cache_size={self.cache_size:g}): raise cache_size, or use "
+                "solver='auto'"
             )
-        return lazy
+        return held
 
     def _left_out(self, task: Any, data: Data, folds: np.ndarray, deadline: float) -> np.ndarray:
         kept = self.in_memory_  # which is said of all rows

@@ -4,10 +4,14 @@ PegasosClassifier does.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
-from sklearn.utils.validation import _check_feature_names, validate_data
+import numpy as np
+from sklearn.utils.validation import _check_feature_names, _check_sample_weight, validate_data
 
+from pegasos.core.logs import warn
 from pegasos.data.check import small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import OF_A_FIT, LinearClassifier
@@ -19,6 +23,8 @@ _SHARED = (
     *("lam", "intercept", "fit_intercept", "intercept_scaling", "class_weight", "multi_class"),
     *("probability", "n_threads", "random_state"),
 )
+_FEW = 100  # rows that a map may be fitted to without a word
+_VALUES = 1 << 24  # of the image of a part of a block
 _OF_WEIGHTS = ("coef_", "intercept_", "classes_", *OF_A_FIT, *OF_A_STREAM)
 
 
@@ -31,8 +37,11 @@ class MappedClassifier(OnStream, LinearClassifier):
 
     def _loss(self) -> Any:
         given = "squared_hinge" if self.loss is None else self.loss
-        loss = par.loss_of(Logistic() if given == "logistic" else given)
-        return Hinge() if self.multi_class == "crammer_singer" else loss
+        named = given if isinstance(given, str) else ""
+        loss = par.loss_of(Logistic() if named == "logistic" else given)
+        if self.multi_class != "crammer_singer":
+            return loss
+        return par.loss_of_all_classes(self.loss, Hinge() if named == "squared_hinge" else loss)
 
     def _new_map(self) -> Any:
         """The map that the parameters ask for, not yet fitted."""
@@ -86,28 +95,47 @@ class MappedClassifier(OnStream, LinearClassifier):
         self
         """
         learner, known = self._learner(), getattr(self, "map_", None)
-        if known is not None and not hasattr(self, "_stream"):
-            self._name_features(X)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=small_dtype(X), reset=known is None
-        )
-        chosen = self._new_map().fit(X) if known is None else known
-        learner.partial_fit(chosen.mapped(X), y, classes, sample_weight)
+        with self._names_of(X, known is not None and not hasattr(self, "_stream")):
+            X, y = validate_data(
+                self, X, y, accept_sparse="csr", dtype=small_dtype(X), reset=known is None
+            )
+            chosen = self._map_of_first(X) if known is None else known
+            _learn(learner, chosen, X, y, classes, sample_weight)
         self._adopt(chosen)
         self.classes_, self.center_ = learner.classes_, None
         self.coef_, self.intercept_ = learner.coef_, learner.intercept_
         self._carry(learner._stream)
         return self
 
-    def _name_features(self, X: Any) -> None:
-        """A map that was fitted to a stream knows no names of features: those of X will do."""
-        if not hasattr(self, "feature_names_in_"):
-            _check_feature_names(self, X, reset=True)
+    def _map_of_first(self, X: Any) -> Any:
+        made = self._new_map()
+        least = made.m if hasattr(made, "prototypes") else _FEW * isinstance(made.gamma, str)
+        if X.shape[0] < least:
+            warn(
+                f"the map is fitted to the {X.shape[0]} rows of the first block, and stays: call "
+                f"fit_map with a sample of the stream before, or begin with {least} rows or more"
+            )
+        return made.fit(X)
+
+    @contextlib.contextmanager
+    def _names_of(self, X: Any, first: bool) -> Iterator[None]:
+        """A map that was fitted to arrays knows no names of features: those of the first rows that
+        are learnt will do."""
+        unnamed = first and not hasattr(self, "feature_names_in_")
+        try:
+            if unnamed:
+                _check_feature_names(self, X, reset=True)
+            yield
+        except BaseException:
+            if unnamed:
+                self._forget(("feature_names_in_",))
+            raise
 
     def _learner(self) -> PegasosClassifier:
         """Who learns the mapped rows, as far as it has come."""
         if self.center is not None:
             raise ValueError("center= is for fit: a stream behind a map begins at 0, drop it")
+        par.one_of("multi_class", self.multi_class, self._modes)
         shared = {name: getattr(self, name) for name in _SHARED}
         loss = "hinge" if self.loss is None else self._loss()
         learner = PegasosClassifier(loss=loss, **shared)
@@ -118,3 +146,17 @@ class MappedClassifier(OnStream, LinearClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
+
+
+def _learn(learner: PegasosClassifier, made: Any, X: Any, y, classes, sample_weight) -> None:
+    """One block, mapped in as many parts as keep their images small."""
+    size = max(1, _VALUES // made.longest_image(X))
+    if X.shape[0] <= size:
+        learner.partial_fit(made.mapped(X), y, classes, sample_weight)
+        return
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if classes is None and not hasattr(learner, "_stream"):
+        classes = np.unique(y[weight != 0.0])
+    for s in range(0, X.shape[0], size):
+        part = slice(s, s + size)
+        learner.partial_fit(made.mapped(X[part]), y[part], classes, weight[part])

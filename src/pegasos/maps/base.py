@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pegasos.core.parameters import threads_of
 from pegasos.core.threads import use_threads
 from pegasos.data.check import small_dtype
-from pegasos.maps.sample import is_stream, sample_rows
+from pegasos.maps.sample import is_stream, named, sample_rows
 
 SAMPLE = 20_000  # rows to draw from a stream, at least
 
@@ -33,7 +33,17 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _to_fit(self, X: Any, rng: np.random.Generator, size: int = SAMPLE) -> Any:
         """Rows to fit to, checked: X, or so many of a stream. Their width and names are kept."""
-        return self._checked(sample_rows(X, size, rng) if is_stream(X) else X, reset=True)
+        if not is_stream(X):
+            return self._checked(X, reset=True)
+        names: list[Any] = []
+        sample = self._checked(sample_rows(named(X, names), size, rng), reset=True)
+        if names and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return sample
+
+    def longest_image(self, X: Any) -> int:
+        """The most values that a row of X is mapped to."""
+        return self._n_features_out
 
     def _to_map(self, X: Any) -> Any:
         """Rows to map, checked against those of the fit."""

@@ -143,7 +143,12 @@ class PolynomialMap(FeatureMap):
         self.n_columns_ = n_monomials(n_features, *self._shape)
         self._n_features_out = self._width()
         hashed = self._n_features_out if self._n_features_out < self.n_columns_ else 0
-        coefs = [1.0] * len(_PATTERNS) if plain else _roots(int(self.degree), self.gamma_, coef0)
+        try:
+            coefs = [1.0] * len(_PATTERNS) if plain else _roots(self.degree, self.gamma_, coef0)
+        except OverflowError:
+            raise ValueError(
+                f"gamma={self.gamma_:g} and coef0={coef0:g} are too large for degree {self.degree}"
+            ) from None
         coefs = [
             c * _counts(exponents, *self._shape)
             for c, exponents in zip(coefs, _PATTERNS, strict=True)
@@ -189,6 +194,11 @@ class PolynomialMap(FeatureMap):
         if rows.width < self.n_columns_:
             mapped.sum_duplicates()
         return mapped
+
+    def longest_image(self, X: Any) -> int:
+        entries = int(np.diff(X.indptr).max(initial=0)) if sp.issparse(X) else X.shape[1]
+        dense = not sp.issparse(X) and self._n_features_out <= WIDE
+        return self._n_features_out if dense else n_monomials(entries, *self._shape)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns: "1", "x0", "x0^2", "x0 x1"; hashed ones are numbered.

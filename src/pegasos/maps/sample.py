@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,21 @@ def sample_rows(blocks: Iterable[Any], size: int, rng: np.random.Generator) -> A
     if sample.shape[1] < width:
         sample.resize((sample.shape[0], width))
     return sample
+
+
+def named(blocks: Iterable[Any], names: list[Any]) -> Iterator[Any]:
+    """The same blocks; the columns of tables among them, which must not change, go into `names`."""
+    for block in blocks:
+        columns = getattr(_rows_of(block), "columns", None)
+        if columns is not None:
+            if names and list(columns) != names:
+                raise ValueError(
+                    f"a block of the stream has the columns {list(columns)}, expected {names}: "
+                    "give them the same order"
+                )
+            names[:] = list(columns)
+        yield block
+        del block  # before the next one is made
 
 
 def _rows_of(block: Any) -> Any:

@@ -22,6 +22,7 @@ from pegasos.core.dispatch import generic, helper
 from pegasos.core.elementary import exponential, log1p_unit
 
 _TINY = 1e-300
+_FAR = 1e6  # of alpha / c
 
 
 @generic
@@ -106,7 +107,8 @@ def domain(loss: Any) -> tuple[float, float]:
 def parabola(loss: Any) -> tuple[float, float]:
     """k and r, if l*(-a) is r a^2 / 2 - k a, and a constant, over its domain; else NaN twice.
 
-    r = 0: two lines that meet at z = k. Five values tell, of which all third differences vanish.
+    r = 0: two lines that meet at z = k. Five values tell, of which all third differences vanish,
+    and where the domain has no end one far away.
     """
     low, high = domain(loss)
     if not -math.inf < low < high:
@@ -118,7 +120,12 @@ def parabola(loss: Any) -> tuple[float, float]:
         return math.nan, math.nan
     bend = at[0] + at[4] - 2.0 * at[2]
     r = bend / (2.0 * step) ** 2 if abs(bend) > slack else 0.0
-    return r * (low + 2.0 * step) - (at[4] - at[0]) / (4.0 * step), r
+    k = r * (low + 2.0 * step) - (at[4] - at[0]) / (4.0 * step)
+    if high == math.inf:
+        told = at[0] + _FAR * (0.5 * r * (_FAR + 2.0 * low) - k)
+        if abs(conjugate(loss, low + _FAR) - told) > 1e-9 * abs(told):
+            return math.nan, math.nan
+    return k, r
 
 
 def check_loss(loss: Any) -> Any:
