@@ -8,7 +8,7 @@ import numpy as np
 
 from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
-from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_rows
+from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_entries, n_rows
 
 
 @generic
@@ -29,6 +29,12 @@ def in_dtype(rows: Any, dtype: Any) -> Any:
 @generic
 def written_out(rows: Any) -> np.ndarray:
     """The rows as an array, which must not be changed."""
+
+
+@generic
+def packed(rows: Any) -> Any:
+    """The same rows in the storage that loops are through with first"""
+    return rows
 
 
 @generic
@@ -121,6 +127,14 @@ def _write_out(rows, out):
     for i in range(out.shape[0]):
         for k in range(rows.starts[i], rows.starts[i + 1]):
             out[i, rows.columns[k]] = rows.values[k]
+
+
+@packed.register(CsrRows)
+def _(rows):
+    """As an array where that takes about as much memory: its rows need no columns and no gathering."""
+    kept = n_entries(rows) * (rows.values.itemsize + rows.columns.itemsize)
+    full = n_rows(rows) * n_columns(rows) * rows.values.itemsize
+    return DenseRows(_read_only(written_out(rows)), rows.bias) if kept >= 0.8 * full else rows
 
 
 @place_columns.register(CsrRows)

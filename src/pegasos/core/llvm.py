@@ -1,4 +1,4 @@
-"""What needs Numba's compiler at import: prefetch, atomics, vector loops, exp, the disk cache.
+"""What needs Numba's compiler at import: prefetch, atomics, vector loops, exp, log, the disk cache.
 
 Imported by `core.jit` at the first call of a hot loop, never before.
 """
@@ -21,7 +21,7 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from pegasos.core import jit
 from pegasos.core.barrier import arrive, arrived, pause
-from pegasos.core.elementary import exponential, power, tangent
+from pegasos.core.elementary import exponential, logarithm, power, tangent
 from pegasos.core.lanes import LANES, axpys, dots
 from pegasos.core.prefetch import prefetch
 
@@ -249,6 +249,31 @@ def _overload_exponential(x: Any) -> Any:
     if x == types.float32:
         return lambda x: _exp32(x)
     return lambda x: _exp64(_f64(x))
+
+
+_u64 = np.uint64
+_ROOT = _u64(0x3FE6A09E00000000)  # bits of about sqrt(1/2)
+_WHOLE = _u64(0x4338000000000000)  # bits of 1.5 2^52, which takes an integer in its last ones
+
+
+@register_jitable(fastmath={"contract"})
+def _log64(x):
+    """x = 2^k m with m between sqrt(1/2) and sqrt(2), then the series of 2 atanh((m-1)/(m+1))."""
+    shifted = _u64(_bits(x)) + (_u64(0x3FF0000000000000) - _ROOT)
+    k = _bits(_i64((shifted >> _u64(52)) + _WHOLE)) - (6755399441055744.0 + 1023.0)
+    f = _bits(_i64((shifted & _u64(0x000FFFFFFFFFFFFF)) + _ROOT)) - 1.0
+    s = f / (2.0 + f)
+    u = s * s
+    v = u * u
+    low = (1 / 3 + u * (1 / 5)) + (1 / 7 + u * (1 / 9)) * v
+    high = (1 / 11 + u * (1 / 13)) + (1 / 15 + u * (1 / 17)) * v
+    p = u * (low + v * v * (high + v * v * (1 / 19 + u * (1 / 21))))
+    return k * 6.93145751953125e-1 + (k * 1.42860682030941723212e-6 + 2.0 * (s + s * p))
+
+
+@overload(logarithm, strict=False, jit_options={"fastmath": {"contract"}})
+def _overload_logarithm(x: Any) -> Any:
+    return lambda x: _log64(_f64(x))
 
 
 @register_jitable(fastmath={"contract"})

@@ -26,6 +26,8 @@ from pegasos.core.rows import (
     row_prefetch,
     row_sqnorm,
     row_squares,
+    row_work,
+    row_write,
 )
 from pegasos.core.threads import run_blocks
 
@@ -200,11 +202,13 @@ def _block(rows: Any) -> int:
 
 
 def occupied(rows: Any) -> np.ndarray:
-    """Indices of the columns that hold anything, the virtual one included.
+    """Indices of the columns that hold anything, the virtual one included; all, if as cheap.
 
     A random combination of the rows vanishes in an empty column and, but for an accident of
     probability zero, in no other.
     """
+    if gram_work(rows) < 16.0 * n_rows(rows) * (row_work(rows) + 5.0):
+        return np.arange(n_columns(rows) + (rows.bias != 0.0))
     weights = np.random.default_rng(0).uniform(1.0, 2.0, n_rows(rows))
     return np.flatnonzero(combine(rows, weights))
 
@@ -236,13 +240,14 @@ def _few(rows: Any) -> bool:
 def gram_work(rows: Any) -> float:
     """The time of a Gram matrix in nanoseconds (about: for choosing a method)."""
     n, d, entries = n_rows(rows), n_columns(rows), n_entries(rows)
-    return 0.5 * entries**2 / max(1, n) if _few(rows) else n * (0.013 * d * d + 3.5 * d)
+    return 0.5 * entries**2 / max(1, n) if _few(rows) else n * (0.013 * d * d + 0.25 * d + 10.0)
 
 
 def _blas_gram(rows, h, chosen, dtype, columns):
     """Gram matrix by BLAS, from blocks of the chosen rows written out and weighted."""
     width = n_columns(rows) + 1
     size = max(256, 2 * width, (1 << 18) // width)  # rows: in cache, yet many to a sum of d x d
+    first = columns.size == 0 or columns[-1] == columns.size - 1  # none empty: no copy
 
     def part(start: int, stop: int) -> np.ndarray:
         total = np.zeros((columns.size, columns.size))
@@ -250,7 +255,7 @@ def _blas_gram(rows, h, chosen, dtype, columns):
         for s in range(start, stop, size):
             written = block[: min(size, stop - s)]
             _write_out(rows, h, chosen[s : min(s + size, stop)], written)
-            used = written if columns.size == width else written[:, columns]
+            used = written[:, : columns.size] if first else written[:, columns]
             total += used.T @ used
         return total
 
@@ -276,8 +281,7 @@ def _outer_gram(rows, h, chosen):
 def _write_out(rows, h, chosen, block):
     """block[s] = sqrt(h_i) x_i for i = chosen[s]"""
     for s in range(chosen.shape[0]):
-        block[s, :] = 0.0
-        row_axpy(rows, chosen[s], np.sqrt(h[chosen[s]]), block[s])
+        row_write(rows, chosen[s], np.sqrt(h[chosen[s]]), block[s])
 
 
 @hot

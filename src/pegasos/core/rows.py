@@ -84,6 +84,13 @@ def row_axpy(rows: Any, i: int, a: float, w: np.ndarray) -> None:
 
 
 @generic
+def row_write(rows: Any, i: int, a: float, out: np.ndarray) -> None:
+    """out = a x_i, the virtual column included"""
+    out[:] = 0.0
+    row_axpy(rows, i, a, out)
+
+
+@generic
 def row_squares(rows: Any, i: int, a: float, out: np.ndarray) -> None:
     """out += a (squares of x_i)"""
 
@@ -196,6 +203,14 @@ def _(rows, i, a, w):
         w[rows.columns[k]] += a * rows.values[k]
     if rows.bias != 0.0:
         w[rows.width] += a * rows.bias
+
+
+@row_write.register(DenseRows)
+def _(rows, i, a, out):
+    x = rows.values[i]
+    for k in range(x.shape[0]):
+        out[k] = a * x[k]
+    out[x.shape[0]] = a * rows.bias
 
 
 @row_squares.register(DenseRows)

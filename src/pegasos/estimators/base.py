@@ -16,6 +16,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
+from pegasos.core.cross import packed
 from pegasos.core.rows import n_columns
 from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
@@ -67,7 +68,8 @@ class LinearClassifier(ProbabilisticClassifier):
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            float32 and float64 are used as they are, without a copy.
+            float32 and float64 are used as they are, without a copy; but a CSR matrix of which
+            about half is filled is written out as an array.
         y : array of shape (n_samples,)
             Class labels, two or more.
         sample_weight : array of shape (n_samples,), default=None
@@ -136,7 +138,7 @@ class LinearClassifier(ProbabilisticClassifier):
 
     def _to_train(self, X: Any, bias: float) -> Any:
         """Such rows to train with."""
-        return self._rows(X, bias)
+        return packed(self._rows(X, bias))
 
     def _weights(self, weights: np.ndarray, task: Task) -> dict[str, Any]:
         intercept = task.rows.bias * weights[:, -1]

@@ -21,8 +21,11 @@ from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, lines
 from pegasos.core.matrix import combine, lane_combine, lane_products, products
+from pegasos.core.threads import run_blocks
 from pegasos.objective.losses import conjugate, domain, slope, value
 from pegasos.objective.problem import Problem
+
+_BLOCK = 1 << 16  # rows of which a thread sums up the losses
 
 
 class Certificate(NamedTuple):
@@ -201,19 +204,34 @@ def _tilt(problem, scores, t):
     return tilt, total
 
 
-@hot
-def loss_sum(problem, margins):
+def loss_sum(problem: Problem, margins: np.ndarray) -> float:
     """sum c_i l(z_i)"""
-    total = 0.0
-    for i in range(margins.shape[0]):
-        total += problem.c[i] * value(problem.loss, margins[i])
-    return total
+    return _summed(_fill_losses, problem, margins)
+
+
+def _conjugate_sum(problem: Problem, alpha: np.ndarray) -> float:
+    """sum c_i l*(-alpha_i/c_i)"""
+    return _summed(_fill_conjugates, problem, alpha)
+
+
+def _summed(fill: Any, problem: Problem, at: np.ndarray) -> float:
+    """The sum is NumPy's: in the loop it would keep it from vectorising."""
+    terms = np.empty(at.size)
+
+    def part(start: int, stop: int) -> None:
+        fill(problem.loss, problem.c[start:stop], at[start:stop], terms[start:stop])
+
+    run_blocks(part, at.size, _BLOCK)
+    return float(terms.sum())
 
 
 @hot
-def _conjugate_sum(problem, alpha):
-    total = 0.0
+def _fill_losses(loss, c, margins, terms):
+    for i in range(margins.shape[0]):
+        terms[i] = c[i] * value(loss, margins[i])
+
+
+@hot
+def _fill_conjugates(loss, c, alpha, terms):
     for i in range(alpha.shape[0]):
-        if problem.c[i] > 0.0:
-            total += problem.c[i] * conjugate(problem.loss, alpha[i] / problem.c[i])
-    return total
+        terms[i] = c[i] * conjugate(loss, alpha[i] / c[i]) if c[i] > 0.0 else 0.0

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import generic, helper
-from pegasos.core.elementary import exponential, log1p_unit
+from pegasos.core.elementary import exponential, log1p_unit, logarithm
 
 _TINY = 1e-300
 _FAR = 1e6  # of alpha / c
@@ -262,7 +262,7 @@ def _sigmoid(t):
 
 @helper
 def _xlogx(a):
-    return a * math.log(a) if a > 0.0 else 0.0
+    return a * logarithm(max(a, _TINY))
 
 
 def is_piecewise_linear(loss: Any) -> bool:

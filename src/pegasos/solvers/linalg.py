@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 
 class Factor(NamedTuple):
@@ -27,20 +27,18 @@ def factored(H: np.ndarray) -> Factor:
     unit = H / scale / scale[:, None]
     ridge = 1e-15
     while True:
-        unit[np.diag_indices_from(unit)] = 1.0 + ridge
-        try:
-            lower, _ = cho_factor(unit, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            ridge *= 100.0
-            if not ridge < 1.0:
-                raise
-            continue
-        return Factor(lower, scale)
+        unit.ravel()[:: len(unit) + 1] = 1.0 + ridge
+        lower, failed = dpotrf(unit.T, lower=1, clean=0)
+        if not failed:
+            return Factor(lower, scale)
+        ridge *= 100.0
+        if not ridge < 1.0:
+            raise np.linalg.LinAlgError("not positive definite, whatever is added to the diagonal")
 
 
 def solved(factor: Factor, r: np.ndarray) -> np.ndarray:
     """The x with H x = r."""
-    return cho_solve((factor.lower, True), r / factor.scale, check_finite=False) / factor.scale
+    return dpotrs(factor.lower, r / factor.scale, lower=1)[0] / factor.scale
 
 
 def factor(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

@@ -201,7 +201,7 @@ def _preconditioner(problem: Problem, at: Response, last: Preconditioner | None)
     columns = occupied(problem.rows) if last is None else last.columns
     precise = problem.free or not is_single(problem.rows) or float(at.h @ problem.q) * 6e-8 > 0.03
     H = gram(problem.rows, at.h, np.float64 if precise else np.float32, columns)
-    H[np.diag_indices_from(H)] += R[columns]
+    H.ravel()[:: columns.size + 1] += R[columns]
     return Preconditioner(columns, R, factored(H))
 
 
@@ -242,13 +242,14 @@ def _moved(problem: Problem, at: Response, d: np.ndarray) -> Response:
     logistic loss are short.
     """
     along, shrink = products(problem.rows, d), penalties(problem) * d
+    turn = problem.y * along
     d0, d1 = float((at.w - problem.center) @ shrink), float(d @ shrink)
     start = float(at.gradient @ d)
     low, high, at_low, at_high, t = 0.0, np.inf, start, np.inf, 1.0
     for k in range(60 if start < 0.0 else 0):
         scores = at.scores + t * along
         found = _responses(problem, scores)
-        tilt = d0 + t * d1 - float((problem.y * along) @ found[0])
+        tilt = d0 + t * d1 - float(turn @ found[0])
         if tilt <= 0.0 and (tilt >= _FLAT * start or t >= 8.0):
             return _arrived(problem, at.w + t * d, scores, found)
         if 0.0 < tilt <= -_FLAT * start:
