@@ -134,7 +134,7 @@ def _weighed(problem: Problem, alpha, v, w: np.ndarray, scores: np.ndarray) -> E
     if problem.free:
         away[-1] = 0.0
     primal = 0.5 * float(away @ away) + loss_sum(problem, margins)
-    dual = -0.5 * float(v @ v) - float(problem.center @ v) - _conjugate_sum(problem, alpha)
+    dual = -0.5 * float(v @ v) - float(problem.center @ v) - conjugate_sum(problem, alpha)
     return Evaluation(w, alpha, margins, Certificate(primal, dual))
 
 
@@ -209,7 +209,7 @@ def loss_sum(problem: Problem, margins: np.ndarray) -> float:
     return _summed(_fill_losses, problem, margins)
 
 
-def _conjugate_sum(problem: Problem, alpha: np.ndarray) -> float:
+def conjugate_sum(problem: Problem, alpha: np.ndarray) -> float:
     """sum c_i l*(-alpha_i/c_i)"""
     return _summed(_fill_conjugates, problem, alpha)
 

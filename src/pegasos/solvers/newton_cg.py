@@ -10,7 +10,10 @@ M:        H itself, factored, where that is less work than a few products with H
           last step took longer than a new one; the diagonal of H if there are too many columns.
 Start:    the same method on a sample of the rows, their weights scaled up, until its steps gain
           less than the error of the sample, which is then all that is left to do.
-Stopping: `estimate` = P(w) - D(a) = 1/2 ||g||^2, and what the imbalance of a free intercept costs.
+Stopping: `estimate` = P(w) - D(a) = 1/2 ||g||^2, and what the imbalance of a free intercept costs;
+          or P(w) - D of the response that the step foretold, a - t diag(h) X d (y left out),
+          whose v is the new w - w0 but for what conjugate gradients left and for its clipping:
+          near the optimum it is better than the response at w by the condition of H.
 
 Lin, Weng, Keerthi, JMLR 2008 (trust region Newton); Byrd, Chin, Neveitt, Nocedal, SIAM J. Optim.
 2011 (sampled Hessians).
@@ -28,7 +31,7 @@ from pegasos.core.jit import hot
 from pegasos.core.matrix import bent, combine, gram, gram_work, occupied, products, squares
 from pegasos.core.rows import by_row, is_single, n_columns, n_rows, row_work
 from pegasos.data.check import frozen
-from pegasos.objective.certificate import Evaluation
+from pegasos.objective.certificate import Evaluation, conjugate_sum, feasible
 from pegasos.objective.losses import curvature, is_piecewise_linear, slope, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import Factor, factored, solved
@@ -44,7 +47,7 @@ _FLAT = 0.2  # of the derivative along d at the start: where a line search ends
 
 
 class Response(NamedTuple):
-    """At w: its scores X w, a, h, g, P(w) and the gap of w and a."""
+    """At w: its scores X w, a, h, g, P(w), and the gap of w and `alpha`, which is a or foretold."""
 
     w: np.ndarray
     scores: np.ndarray
@@ -53,6 +56,15 @@ class Response(NamedTuple):
     gradient: np.ndarray
     objective: float
     gap: float
+    alpha: np.ndarray
+
+
+class Direction(NamedTuple):
+    """d, the residual g + H d, and the number of products with H."""
+
+    d: np.ndarray
+    rest: np.ndarray
+    products: int
 
 
 class Preconditioner(NamedTuple):
@@ -114,7 +126,7 @@ class NewtonCG:
         at = state.at
         if at is None:
             at = _respond(problem, state.w, products(problem.rows, state.w))
-        return at.a, state.w
+        return at.alpha, state.w
 
     def refresh(self, problem: Problem, state: NewtonCGState, seen: Evaluation) -> NewtonCGState:
         return state
@@ -161,25 +173,25 @@ def _product_work(problem: Problem) -> float:
 
 
 def _newton_step(problem: Problem, state: NewtonCGState) -> NewtonCGState:
-    at, M, k = state.at, state.M, 0
+    at, M = state.at, state.M
     assert at is not None
     try:
         if M is None or _due(problem, state):
             M = _preconditioner(problem, at, M)
         if M is state.M or M.factor is None:
-            d, k = _conjugate_gradients(problem, at, M)
+            towards = _conjugate_gradients(problem, at, M)
         else:
-            d = -_solved(M, at.gradient)
+            towards = Direction(-_solved(M, at.gradient), np.zeros_like(at.gradient), 0)
     except np.linalg.LinAlgError:
         return state._replace(epoch=state.epoch + 1, exhausted=True)
-    moved = _moved(problem, at, d)
+    moved = _moved(problem, at, towards)
     better = moved.objective < at.objective or moved.gap < at.gap
     return state._replace(
         w=moved.w,
         at=moved,
         M=M,
-        last=max(_USUAL, k),
-        passes=state.passes + k + 3.0,
+        last=max(_USUAL, towards.products),
+        passes=state.passes + towards.products + 3.0,
         epoch=state.epoch + 1,
         exhausted=not better,
     )
@@ -214,10 +226,8 @@ def _solved(M: Preconditioner, r: np.ndarray) -> np.ndarray:
     return x
 
 
-def _conjugate_gradients(
-    problem: Problem, at: Response, M: Preconditioner
-) -> tuple[np.ndarray, int]:
-    """d with H d = -g, nearly, and the number of products with H."""
+def _conjugate_gradients(problem: Problem, at: Response, M: Preconditioner) -> Direction:
+    """d with H d = -g, nearly."""
     R = penalties(problem)
     d, r = np.zeros_like(at.w), -at.gradient
     s = _solved(M, r)
@@ -232,15 +242,16 @@ def _conjugate_gradients(
         last, size = size, float(r @ s)
         p = s + (size / last) * p
         k += 1
-    return d, k
+    return Direction(d, -r, k)
 
 
-def _moved(problem: Problem, at: Response, d: np.ndarray) -> Response:
+def _moved(problem: Problem, at: Response, towards: Direction) -> Response:
     """The response at w + t d, lower and where the derivative along d has nearly vanished.
 
     t = 1 first; beyond it while the derivative falls, since far from the optimum the steps of the
     logistic loss are short.
     """
+    d = towards.d
     along, shrink = products(problem.rows, d), penalties(problem) * d
     turn = problem.y * along
     d0, d1 = float((at.w - problem.center) @ shrink), float(d @ shrink)
@@ -250,12 +261,12 @@ def _moved(problem: Problem, at: Response, d: np.ndarray) -> Response:
         scores = at.scores + t * along
         found = _responses(problem, scores)
         tilt = d0 + t * d1 - float(turn @ found[0])
-        if tilt <= 0.0 and (tilt >= _FLAT * start or t >= 8.0):
-            return _arrived(problem, at.w + t * d, scores, found)
-        if 0.0 < tilt <= -_FLAT * start:
+        beyond = tilt > 0.0  # then the value decides
+        if abs(tilt) <= -_FLAT * start or (t >= 8.0 and not beyond):
             moved = _arrived(problem, at.w + t * d, scores, found)
-            if moved.objective <= at.objective + 1e-14 * abs(at.objective):
-                return moved
+            if not beyond or moved.objective <= at.objective + 1e-14 * abs(at.objective):
+                rest = (1.0 - t) * at.gradient + t * towards.rest
+                return _foretold(problem, moved, at.a - t * at.h * turn, rest)
         if tilt < 0.0:
             low, at_low = t, tilt
         else:
@@ -279,7 +290,17 @@ def _arrived(problem: Problem, w: np.ndarray, scores: np.ndarray, found) -> Resp
     if problem.free:  # an unbalanced a costs about what it must give up
         gap += abs(float(gradient[-1]) / problem.rows.bias) - 0.5 * float(gradient[-1]) ** 2
     objective = 0.5 * float(away @ away) + float(costs.sum())
-    return Response(w, scores, a, h, gradient, objective, gap)
+    return Response(w, scores, a, h, gradient, objective, gap, a)
+
+
+def _foretold(problem: Problem, at: Response, a: np.ndarray, rest: np.ndarray) -> Response:
+    """`at` with the dual point a, made feasible, if it is the better one; `rest` is its gradient."""
+    alpha = feasible(problem, a)
+    rest = rest - combine(problem.rows, problem.y * (alpha - a))
+    v = penalties(problem) * (at.w - problem.center - rest)
+    bound = -0.5 * float(v @ v) - float(problem.center @ v) - conjugate_sum(problem, alpha)
+    gap = abs(at.objective - bound)
+    return at._replace(gap=gap, alpha=alpha) if gap < at.gap else at
 
 
 def _responses(problem: Problem, scores: np.ndarray) -> tuple[np.ndarray, ...]:
