@@ -31,7 +31,7 @@ from pegasos.core.rows import (
 )
 from pegasos.core.threads import run_blocks
 
-_BLOCK = 1 << 18  # entries in a block: some tenths of a millisecond
+_BLOCK = 1.5e5  # nanoseconds that a block of rows should take
 MAX_WIDTH = 10_000  # columns of a Gram matrix: 0.8 GB
 _AHEAD = 4  # rows between a prefetch and the use of the row
 
@@ -196,9 +196,10 @@ def sqnorms(rows: Any) -> np.ndarray:
 
 
 def _block(rows: Any) -> int:
-    """Rows in a block: enough entries to outweigh a private copy of w."""
-    entries = max(_BLOCK, 8 * n_columns(rows))
-    return max(1, int(entries * n_rows(rows) / max(1, n_entries(rows))))
+    """Rows in a block: of equal blocks, each with entries enough to outweigh a private copy of w."""
+    n, most = n_rows(rows), n_entries(rows) // (8 * n_columns(rows) + 1)
+    parts = min(round(n * (row_work(rows) + 3.0) / _BLOCK), most)
+    return max(1, -(-n // max(1, parts)))
 
 
 def occupied(rows: Any) -> np.ndarray:

@@ -55,6 +55,16 @@ def class_weights(given: Any, classes: np.ndarray, y: Any, weight: np.ndarray) -
     return par.class_factors(np.asarray(found, dtype=np.float64), classes)
 
 
+def encoded(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes in order and the number of each label's; two numbers are found without sorting."""
+    if y.dtype.kind in "biuf" and y.size:
+        low, high = sorted((y[0], y[np.argmax(y != y[0])]))
+        positive = y == high
+        if low != high and np.all(positive | (y == low)):
+            return np.array([low, high]), positive.astype(np.intp)
+    return np.unique(y, return_inverse=True)
+
+
 def asked(estimator: Any, X: Any, finite: bool = True) -> Any:
     """Rows to predict for a fitted estimator, checked."""
     check_is_fitted(estimator)
@@ -96,7 +106,7 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return Data(X, label, c, kept)
 
     def _encode(self, y) -> np.ndarray:
-        classes = np.unique(y)
+        classes, label = encoded(y)
         with warnings.catch_warnings():  # many classes are no reason to warn
             warnings.simplefilter("ignore", UserWarning)
             check_classification_targets(classes if len(classes) > 1 else y)
@@ -106,7 +116,7 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 f"but the data contains only one class: {par.shown(classes[0])}"
             )
         self.classes_ = classes
-        return np.searchsorted(classes, y)
+        return label
 
     def _row_costs(self, X, y, label, sample_weight) -> np.ndarray:
         """c_i = C class_weight[y_i] sample_weight_i"""

@@ -42,7 +42,7 @@ _RESIDUAL = 0.1  # of the gradient, where conjugate gradients stop
 _MOST = 60  # of their iterations in one step
 _USUAL = 4.0  # of their iterations with an M that is about right
 _SHARE = 8  # the sample is this part of the rows, but at least
-_PER_COLUMN = 4  # so many for each column
+_PER_COLUMN = 16  # so many for each column
 _FLAT = 0.2  # of the derivative along d at the start: where a line search ends
 
 
@@ -150,7 +150,7 @@ def _from_sample(problem: Problem, state: NewtonCGState) -> NewtonCGState:
     before = np.inf
     while before - at.objective > noise * at.objective and inner.epoch < 30:
         before = at.objective
-        inner = _newton_step(part, inner)
+        inner = _newton_step(part, inner, proving=False)
         assert inner.at is not None
         at = inner.at
     M = inner.M
@@ -172,7 +172,7 @@ def _product_work(problem: Problem) -> float:
     return 1e5 + 2.0 * n_rows(problem.rows) * (row_work(problem.rows) + 5.0)
 
 
-def _newton_step(problem: Problem, state: NewtonCGState) -> NewtonCGState:
+def _newton_step(problem: Problem, state: NewtonCGState, proving: bool = True) -> NewtonCGState:
     at, M = state.at, state.M
     assert at is not None
     try:
@@ -184,7 +184,9 @@ def _newton_step(problem: Problem, state: NewtonCGState) -> NewtonCGState:
             towards = Direction(-_solved(M, at.gradient), np.zeros_like(at.gradient), 0)
     except np.linalg.LinAlgError:
         return state._replace(epoch=state.epoch + 1, exhausted=True)
-    moved = _moved(problem, at, towards)
+    moved, t = _moved(problem, at, towards.d)
+    if proving:
+        moved = _foretold(problem, at, moved, (1.0 - t) * at.gradient + t * towards.rest)
     better = moved.objective < at.objective or moved.gap < at.gap
     return state._replace(
         w=moved.w,
@@ -245,13 +247,12 @@ def _conjugate_gradients(problem: Problem, at: Response, M: Preconditioner) -> D
     return Direction(d, -r, k)
 
 
-def _moved(problem: Problem, at: Response, towards: Direction) -> Response:
-    """The response at w + t d, lower and where the derivative along d has nearly vanished.
+def _moved(problem: Problem, at: Response, d: np.ndarray) -> tuple[Response, float]:
+    """The response at w + t d and t, lower and where the derivative along d has nearly vanished.
 
     t = 1 first; beyond it while the derivative falls, since far from the optimum the steps of the
     logistic loss are short.
     """
-    d = towards.d
     along, shrink = products(problem.rows, d), penalties(problem) * d
     turn = problem.y * along
     d0, d1 = float((at.w - problem.center) @ shrink), float(d @ shrink)
@@ -265,8 +266,7 @@ def _moved(problem: Problem, at: Response, towards: Direction) -> Response:
         if abs(tilt) <= -_FLAT * start or (t >= 8.0 and not beyond):
             moved = _arrived(problem, at.w + t * d, scores, found)
             if not beyond or moved.objective <= at.objective + 1e-14 * abs(at.objective):
-                rest = (1.0 - t) * at.gradient + t * towards.rest
-                return _foretold(problem, moved, at.a - t * at.h * turn, rest)
+                return moved, t
         if tilt < 0.0:
             low, at_low = t, tilt
         else:
@@ -274,7 +274,7 @@ def _moved(problem: Problem, at: Response, towards: Direction) -> Response:
         secant = k % 2 == 0 and at_high < np.inf
         middle = low - at_low * (high - low) / (at_high - at_low) if secant else 0.5 * (low + high)
         t = 2.0 * t if high == np.inf else middle
-    return at
+    return at, 0.0
 
 
 def _respond(problem: Problem, w: np.ndarray, scores: np.ndarray) -> Response:
@@ -293,14 +293,18 @@ def _arrived(problem: Problem, w: np.ndarray, scores: np.ndarray, found) -> Resp
     return Response(w, scores, a, h, gradient, objective, gap, a)
 
 
-def _foretold(problem: Problem, at: Response, a: np.ndarray, rest: np.ndarray) -> Response:
-    """`at` with the dual point a, made feasible, if it is the better one; `rest` is its gradient."""
+def _foretold(problem: Problem, at: Response, to: Response, rest: np.ndarray) -> Response:
+    """`to` with the a that was foretold at `at`, made feasible, if that is the better dual point.
+
+    `rest` is its gradient before it is made feasible.
+    """
+    a = at.a - at.h * (problem.y * (to.scores - at.scores))
     alpha = feasible(problem, a)
     rest = rest - combine(problem.rows, problem.y * (alpha - a))
-    v = penalties(problem) * (at.w - problem.center - rest)
+    v = penalties(problem) * (to.w - problem.center - rest)
     bound = -0.5 * float(v @ v) - float(problem.center @ v) - conjugate_sum(problem, alpha)
-    gap = abs(at.objective - bound)
-    return at._replace(gap=gap, alpha=alpha) if gap < at.gap else at
+    gap = abs(to.objective - bound)
+    return to._replace(gap=gap, alpha=alpha) if gap < to.gap else to
 
 
 def _responses(problem: Problem, scores: np.ndarray) -> tuple[np.ndarray, ...]:
