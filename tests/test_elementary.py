@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegasos.core.elementary import exponential, log1p_unit
+from pegasos.core.elementary import exponential, log1p_unit, logarithm
 from pegasos.core.jit import hot
 
 
@@ -16,6 +16,12 @@ def both(t, e, logs):
     for i in range(t.shape[0]):
         e[i] = exponential(-t[i])
         logs[i] = log1p_unit(e[i])
+
+
+@hot
+def fill_logarithms(x, logs):
+    for i in range(x.shape[0]):
+        logs[i] = logarithm(x[i])
 
 
 @given(t=st.floats(0.0, 708.0))
@@ -33,3 +39,13 @@ def test_compiled_as_well():
     assert np.allclose(e[:-3], np.exp(-t[:-3]), rtol=1e-15, atol=0.0)
     assert np.allclose(logs[:-3], np.log1p(np.exp(-t[:-3])), rtol=2e-15, atol=0.0)
     assert e[-3] == e[-2] == 0.0 and np.isnan(e[-1]) and np.isnan(logs[-1])
+
+
+@pytest.mark.jit
+def test_the_logarithm_of_every_size_and_next_to_one():
+    rng = np.random.default_rng(0)
+    near = 1.0 + np.concatenate([[0.0], 10.0 ** rng.uniform(-16, -1, 1000)])
+    x = np.concatenate([np.exp(rng.uniform(-708.0, 709.0, 5000)), near, 1.0 / near])
+    logs = np.empty_like(x)
+    fill_logarithms(x, logs)
+    assert np.allclose(logs, np.log(x), rtol=1e-15, atol=0.0)

@@ -68,6 +68,29 @@ def test_the_optimum_is_that_of_the_reference(loss, intercept, kind, way):
 
 
 @every_loss
+@every_intercept
+def test_the_estimate_is_the_gap_of_the_candidate(loss, intercept, way):
+    """Of a response, and of one that a step foretold."""
+    problem, solver = tall_problem(loss, intercept, C=100.0), NewtonCG()
+    state = solver.init(problem, 0)
+    for _ in range(5):
+        state = solver.step(problem, state)
+        proven = evaluate(problem, *solver.candidate(problem, state)).certificate
+        rel = 0.3 if intercept == "free" else 0.01  # what balancing a response costs is guessed
+        assert state.estimate == pytest.approx(proven.gap, rel=rel, abs=1e-9 * proven.primal)
+
+
+def test_a_good_answer_is_proven_by_the_step_that_finds_it():
+    """The response at w would need a step more: it is worse by the condition of H."""
+    problem, solver = tall_problem(Logistic(), C=100.0), NewtonCG()
+    state, least = solver.init(problem, 0), run(solver, problem, VERY_CLOSE).certificate.primal
+    while not state.objective < (1.0 + 1e-4) * least:
+        state = solver.step(problem, state)
+    assert state.estimate < 1e-3 * state.objective
+    assert 0.5 * float(state.at.gradient @ state.at.gradient) > 10.0 * state.estimate
+
+
+@every_loss
 @every_kind
 @every_intercept
 def test_it_reaches_the_gap(loss, kind, intercept, way):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegasos.core import matrix
-from pegasos.core.cross import gathered
+from pegasos.core.cross import gathered, packed
 from pegasos.core.matrix import (
     all_products,
     bent,
@@ -27,6 +27,7 @@ from pegasos.core.rows import (
     row_outer,
     row_prefetch,
     row_sqnorm,
+    row_write,
 )
 from pegasos.core.threads import use_threads
 
@@ -53,6 +54,8 @@ def test_one_row(kind, seed, shape, bias):
     moved = w.copy()
     row_axpy(rows, i, a, moved)
     assert close(moved, w + a * X1[i])
+    row_write(rows, i, a, moved)
+    assert close(moved, a * X1[i])
     outer = np.zeros((w.size, w.size))
     row_outer(rows, i, a, outer)
     assert close(outer, np.tril(a * np.outer(X1[i], X1[i])))
@@ -136,6 +139,16 @@ def test_all_products_are_the_products_one_by_one(kind, density):
 
 
 @every_kind
+@pytest.mark.parametrize(("density", "is_array"), [(0.2, False), (0.9, True)])
+def test_packed_rows_are_an_array_where_most_of_it_is_filled(kind, density, is_array):
+    rng = np.random.default_rng(0)
+    rows = make_rows(kind, rng.normal(size=(50, 12)) * (rng.random((50, 12)) < density), 0.7)
+    found = packed(rows)
+    assert np.array_equal(plain(found), plain(rows))
+    assert type(found).__name__ == "DenseRows" if is_array else type(found) is type(rows)
+
+
+@every_kind
 def test_rows_without_entries_are_zero(kind):
     rows = make_rows(kind, np.zeros((4, 3)), 0.0)
     assert not products(rows, np.ones(4)).any()
@@ -170,13 +183,13 @@ def test_float32_data_are_summed_in_float64(storage):
 def test_same_bits_for_any_number_of_threads(kind, monkeypatch):
     monkeypatch.setattr(matrix, "_BLOCK", 16)
     rng = np.random.default_rng(0)
-    rows = make_rows(kind, random_matrix(rng, 200, 4), 1.0)
-    w, a = rng.normal(size=5), rng.normal(size=200)
+    rows = make_rows(kind, random_matrix(rng, 400, 4), 1.0)
+    w, a = rng.normal(size=5), rng.normal(size=400)
     assert n_rows(rows) > 10 * matrix._block(rows), "many blocks, or the law is empty"
 
     def everything():
         h = np.abs(a)
-        outer = matrix._outer_gram(rows, h, np.arange(200))
+        outer = matrix._outer_gram(rows, h, np.arange(400))
         return products(rows, w), combine(rows, a), sqnorms(rows), outer
 
     with use_threads(1):

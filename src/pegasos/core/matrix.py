@@ -203,15 +203,23 @@ def _block(rows: Any) -> int:
 
 
 def occupied(rows: Any) -> np.ndarray:
-    """Indices of the columns that hold anything, the virtual one included; all, if as cheap.
+    """Indices of the columns that hold anything, the virtual one included.
 
     A random combination of the rows vanishes in an empty column and, but for an accident of
     probability zero, in no other.
     """
-    if gram_work(rows) < 16.0 * n_rows(rows) * (row_work(rows) + 5.0):
-        return np.arange(n_columns(rows) + (rows.bias != 0.0))
     weights = np.random.default_rng(0).uniform(1.0, 2.0, n_rows(rows))
     return np.flatnonzero(combine(rows, weights))
+
+
+def gram_columns(rows: Any) -> np.ndarray:
+    """The columns for a Gram matrix: those that hold anything; all, if to look costs as much.
+
+    To a matrix with R on its diagonal an empty column does nothing.
+    """
+    if gram_work(rows) < 16.0 * n_rows(rows) * (row_work(rows) + 5.0):
+        return np.arange(n_columns(rows) + (rows.bias != 0.0))
+    return occupied(rows)
 
 
 @generic

@@ -33,7 +33,7 @@ import numpy as np
 
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
-from pegasos.core.matrix import combine, gram, occupied, products
+from pegasos.core.matrix import combine, gram, gram_columns, products
 from pegasos.core.rows import is_single
 from pegasos.objective.certificate import Evaluation, evaluate
 from pegasos.objective.losses import Pinball
@@ -105,7 +105,7 @@ class Interior:
                 "Interior solves piecewise linear losses (hinge, pinball); "
                 f"use Newton for {type(problem.loss).__name__}"
             )
-        columns = occupied(problem.rows)
+        columns = gram_columns(problem.rows)
         s = _room(problem, columns, seed)
         w, z, b, mu = _entry(problem, alpha)
         point = Point(*_enter(z, b, problem.loss.tau, mu * s))

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.core.jit import hot
-from pegasos.core.matrix import combine, gram, occupied, products
+from pegasos.core.matrix import combine, gram, gram_columns, products
 from pegasos.core.rows import is_single, n_rows
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import (
@@ -87,7 +87,7 @@ class Newton:
         w = problem.center + penalties(problem) * v
         q = q / float(np.median(problem.c)) if is_piecewise_linear(problem.loss) else 0.0
         scores = products(problem.rows, w)
-        used = occupied(problem.rows)
+        used = gram_columns(problem.rows)
         state = NewtonState(
             w, scores, alpha, q, alpha, alpha, v, used, None, 0, np.inf, np.inf, 0, False
         )

@@ -28,7 +28,7 @@ import numpy as np
 
 from pegasos.core.cross import gathered
 from pegasos.core.jit import hot
-from pegasos.core.matrix import bent, combine, gram, gram_work, occupied, products, squares
+from pegasos.core.matrix import bent, combine, gram, gram_columns, gram_work, products, squares
 from pegasos.core.rows import by_row, is_single, n_columns, n_rows, row_work
 from pegasos.data.check import frozen
 from pegasos.objective.certificate import Evaluation, conjugate_sum, feasible
@@ -143,7 +143,7 @@ def _from_sample(problem: Problem, state: NewtonCGState) -> NewtonCGState:
     if _too_wide(problem) or every < 2:
         return state
     part = _sample(problem, every)
-    used = Preconditioner(occupied(problem.rows), penalties(problem), None)  # by any of the rows
+    used = Preconditioner(gram_columns(problem.rows), penalties(problem), None)  # by any of the rows
     at = _respond(part, state.w, products(part.rows, state.w))
     inner = state._replace(at=at, M=used)
     noise = max(3e-3, 0.5 * d * every / n)  # the error of the sample, as a share
@@ -212,7 +212,7 @@ def _preconditioner(problem: Problem, at: Response, last: Preconditioner | None)
     if _too_wide(problem):
         diagonal = R + squares(problem.rows, at.h)
         return Preconditioner(np.arange(0), np.where(diagonal > 0.0, diagonal, 1.0), None)
-    columns = occupied(problem.rows) if last is None else last.columns
+    columns = gram_columns(problem.rows) if last is None else last.columns
     precise = problem.free or not is_single(problem.rows) or float(at.h @ problem.q) * 6e-8 > 0.03
     H = gram(problem.rows, at.h, np.float64 if precise else np.float32, columns)
     H.ravel()[:: columns.size + 1] += R[columns]
