@@ -235,7 +235,8 @@ def _(loss, z):
 @dual_step.register(Logistic)
 def _(loss, alpha, z, q, c):
     # With a = c sigmoid(s) the optimum is the root of s + z + q (c sigmoid(s) - alpha), a
-    # function that rises with slope >= 1: Newton from a bracket, bisection when it leaves it.
+    # function that rises with slope >= 1: Halley's method from a bracket, bisection when it
+    # leaves it. What a step of 1e-4 leaves is of the order of its cube.
     low, high = q * (alpha - c) - z, q * alpha - z
     s = min(max(-z, low), high)
     for _ in range(64):
@@ -245,10 +246,13 @@ def _(loss, alpha, z, q, c):
             high = s
         else:
             low = s
-        step = error / (1.0 + q * c * p * (1.0 - p))
-        if abs(step) <= 1e-14 * (1.0 + abs(s)):
-            break
+        bend = q * c * p * (1.0 - p)
+        rise = 1.0 + bend
+        step = error * rise / (rise * rise - 0.5 * error * bend * (1.0 - 2.0 * p))
         s -= step
+        if abs(step) <= 1e-4:
+            s = min(max(s, low), high)
+            break
         if s <= low or s >= high:
             s = 0.5 * (low + high)
     return c * _sigmoid(s)
