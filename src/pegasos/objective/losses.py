@@ -246,13 +246,12 @@ def _(loss, alpha, z, q, c):
             high = s
         else:
             low = s
-        bend = q * c * p * (1.0 - p)
-        rise = 1.0 + bend
-        step = error * rise / (rise * rise - 0.5 * error * bend * (1.0 - 2.0 * p))
+        bend, skew = p * (1.0 - p), 0.5 - p  # p' and half of p'' / p'
+        rise = 1.0 + q * c * bend
+        step = error * rise / (rise * rise - error * q * c * bend * skew)
+        if abs(step) <= 1e-4:  # then three terms give the new p
+            return c * (p - step * bend * (1.0 - step * skew))
         s -= step
-        if abs(step) <= 1e-4:
-            s = min(max(s, low), high)
-            break
         if s <= low or s >= high:
             s = 0.5 * (low + high)
     return c * _sigmoid(s)
