@@ -12,7 +12,9 @@ Shrinking: a variable at its bound leaves the epoch when its margin is further i
 Moves:     after `patience` epochs, where the dual is quadratic, each epoch begins at the best point
            in the span of the last moves (see `solvers.moves`)
 Stopping:  `estimate`, the sum over the epoch of c_i l(z_i) + c_i l*(-alpha_i/c_i) + alpha_i z_i:
-           each term is >= 0 and their sum at one w is the duality gap. The driver certifies.
+           each term is >= 0 and their sum at one w is the duality gap. The terms are of margins
+           before each step, so the sum is about half an epoch old; by the fall since the last
+           one it is brought up to date. The driver certifies.
 
 The loop is the same for the problem of several classes; what it does with a row are verbs, for that
 one in `solvers.crammer_singer`.
@@ -51,7 +53,7 @@ class DualState(NamedTuple):
     `listed` has the same rows as they lie in memory, `stays` marks those of the next epoch; `aside`
     is the loss of the others, as it was when they left; `still` says that nothing has moved since
     the last exact evaluation; `visits` counts steps on rows; `gain` is what the dual gained by
-    steps since the last move was closed.
+    steps since the last move was closed; `summed` are the terms of the last whole epoch.
     """
 
     alpha: np.ndarray
@@ -69,6 +71,7 @@ class DualState(NamedTuple):
     gain: float
     moves: int
     visits: int
+    summed: float
     estimate: float
     objective: float
     epoch: int
@@ -118,6 +121,7 @@ class Dual:
             gain=0.0,
             moves=0,
             visits=0,
+            summed=np.inf,
             estimate=np.inf,
             objective=np.inf,
             epoch=0,
@@ -142,7 +146,8 @@ class Dual:
             terms=0.0,
             losses=0.0,
             moves=0,
-            estimate=state.terms,
+            summed=state.terms,
+            estimate=state.terms * _fall(state) ** 0.5,
             objective=0.5 * float(np.vdot(away, away)) + state.losses + state.aside,
             radius=self.radius(state.terms),
             epoch=state.epoch + 1,
@@ -184,6 +189,11 @@ class Dual:
         exhausted = state.exhausted and state.still
         active = len(state.listed)
         return state._replace(active=active, aside=aside, still=True, exhausted=exhausted)
+
+
+def _fall(state: DualState) -> float:
+    """The terms of an epoch that is over as a share of those of the epoch before."""
+    return min(1.0, state.terms / state.summed) if 0.0 < state.summed < np.inf else 1.0
 
 
 def _place(problem: Any, state: DualState) -> Place:
