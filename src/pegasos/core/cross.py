@@ -131,7 +131,7 @@ def _write_out(rows, out):
 
 @packed.register(CsrRows)
 def _(rows):
-    """As an array where that takes about as much memory: its rows need no columns and no gathering."""
+    """As an array, whose rows need no gathering, where that takes about as much memory."""
     kept = n_entries(rows) * (rows.values.itemsize + rows.columns.itemsize)
     full = n_rows(rows) * n_columns(rows) * rows.values.itemsize
     return DenseRows(_read_only(written_out(rows)), rows.bias) if kept >= 0.8 * full else rows

@@ -2,7 +2,8 @@
 
 exp has the precision of x: within 3e-7 of the value in float32 and 1e-15 in float64, for results
 that are neither denormal nor within a factor of 2 of overflow. Below it is 0 (in float32 the
-smallest normal number), above infinity; NaN stays NaN. The compiled forms are in `core.llvm`.
+smallest normal number), above infinity; NaN stays NaN. The compiled forms are in
+`core.llvm_elementary`.
 """
 
 from __future__ import annotations

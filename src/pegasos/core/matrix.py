@@ -32,6 +32,7 @@ from pegasos.core.rows import (
 from pegasos.core.threads import run_blocks
 
 _BLOCK = 1.5e5  # nanoseconds that a block of rows should take
+_GRAM_BLOCK = 5e5  # the same of a Gram matrix
 MAX_WIDTH = 10_000  # columns of a Gram matrix: 0.8 GB
 _AHEAD = 4  # rows between a prefetch and the use of the row
 
@@ -196,7 +197,7 @@ def sqnorms(rows: Any) -> np.ndarray:
 
 
 def _block(rows: Any) -> int:
-    """Rows in a block: of equal blocks, each with entries enough to outweigh a private copy of w."""
+    """Rows in a block: of equal ones, with entries enough to outweigh a private copy of w."""
     n, most = n_rows(rows), n_entries(rows) // (8 * n_columns(rows) + 1)
     parts = min(round(n * (row_work(rows) + 3.0) / _BLOCK), most)
     return max(1, -(-n // max(1, parts)))
@@ -252,6 +253,12 @@ def gram_work(rows: Any) -> float:
     return 0.5 * entries**2 / max(1, n) if _few(rows) else n * (0.013 * d * d + 0.25 * d + 10.0)
 
 
+def _gram_block(rows: Any, chosen: int) -> int:
+    """Rows to a sum of its own, which is as large as the matrix: eight sums at most."""
+    parts = min(8, round(gram_work(rows) * chosen / n_rows(rows) / _GRAM_BLOCK))
+    return max(1, -(-chosen // max(1, parts)))
+
+
 def _blas_gram(rows, h, chosen, dtype, columns):
     """Gram matrix by BLAS, from blocks of the chosen rows written out and weighted."""
     width = n_columns(rows) + 1
@@ -268,7 +275,7 @@ def _blas_gram(rows, h, chosen, dtype, columns):
             total += used.T @ used
         return total
 
-    parts = run_blocks(part, chosen.size, max(size, -(-chosen.size // 8)))
+    parts = run_blocks(part, chosen.size, max(size, _gram_block(rows, chosen.size)))
     return sum(parts, np.zeros((columns.size, columns.size)))
 
 
@@ -281,7 +288,7 @@ def _outer_gram(rows, h, chosen):
         _add_outer(rows, h, chosen[start:stop], out)
         return out
 
-    parts = run_blocks(part, chosen.size, max(_block(rows) // 8, 8 * width))
+    parts = run_blocks(part, chosen.size, _gram_block(rows, chosen.size))
     lower = sum(parts, np.zeros((width, width)))
     return lower + np.tril(lower, -1).T
 

@@ -56,7 +56,7 @@ def class_weights(given: Any, classes: np.ndarray, y: Any, weight: np.ndarray) -
 
 
 def encoded(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes in order and the number of each label's; two numbers are found without sorting."""
+    """The classes in order and the number of each label; without sorting if they are two."""
     if y.dtype.kind in "biuf" and y.size:
         low, high = sorted((y[0], y[np.argmax(y != y[0])]))
         positive = y == high

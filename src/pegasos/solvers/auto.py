@@ -194,7 +194,8 @@ def _newton_in_passes(problem: Problem, smooth: bool) -> float:
     d, per_row = n_columns(problem.rows), n_entries(problem.rows) / n_rows(problem.rows)
     row = row_work(problem.rows)
     miss = 100.0 if n_entries(problem.rows) > 1 << 22 else 0.0  # rows in random order, not in cache
-    descent = 30.0 + 2.5 * row + miss
+    step = 30.0 if _settles(problem.loss) else 130.0  # which takes exponentials
+    descent = step + 2.5 * row + miss
     if smooth:
         matrix = min(gram_work(problem.rows) / n_rows(problem.rows), 8.0 * row + 40.0)
         return 4.0 * (matrix + 2.0 * row + 15.0) / descent

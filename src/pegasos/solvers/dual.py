@@ -193,7 +193,8 @@ class Dual:
 
 def _fall(state: DualState) -> float:
     """The terms of an epoch that is over as a share of those of the epoch before."""
-    return min(1.0, state.terms / state.summed) if 0.0 < state.summed < np.inf else 1.0
+    fall = state.terms / state.summed if 0.0 < state.summed < np.inf else 1.0
+    return min(1.0, max(0.0, fall))
 
 
 def _place(problem: Any, state: DualState) -> Place:

@@ -102,9 +102,10 @@ class Newton:
             state = _respond(problem, state)
             gradient = penalties(problem) * (state.w - problem.center) - state.v
         unit = state.q if state.q > 0.0 else 1.0
-        bend = _follow(problem, state, state.slopes * unit, unit)
+        last, u = state.curvature, state.slopes * unit
+        bend = followed(problem, last, u, unit, state.columns)
         H = bend.G / unit
-        H[np.diag_indices_from(H)] += penalties(problem)[state.columns]
+        H.ravel()[:: len(H) + 1] += penalties(problem)[state.columns]
         direction = np.zeros_like(gradient)  # in an empty column w stays at w0
         try:
             direction[state.columns] = -factor(H)(gradient[state.columns])
@@ -145,12 +146,14 @@ def penalties(problem: Problem) -> np.ndarray:
     return R
 
 
-def _follow(problem: Problem, state: NewtonState, u: np.ndarray, unit: float) -> Curvature:
+def followed(
+    problem: Problem, last: Curvature | None, u: np.ndarray, unit: float, columns: np.ndarray
+) -> Curvature:
     """The Gram matrix of u: the last one corrected where u changed, or a new one if cheaper.
 
     Products are float32 while their rounding is far below the unit that R adds to G / unit.
     """
-    last, mass = state.curvature, float(u @ problem.q)
+    mass = float(u @ problem.q)
     if last is not None:
         change = u - last.u
         mass = max(mass, last.mass)
@@ -159,10 +162,10 @@ def _follow(problem: Problem, state: NewtonState, u: np.ndarray, unit: float) ->
     precise = problem.free or not is_single(problem.rows) or mass * 6e-8 > 0.03 * unit
     dtype = np.float64 if precise else np.float32
     if last is None or last.dtype != dtype:
-        G = gram(problem.rows, u, dtype, state.columns)
+        G = gram(problem.rows, u, dtype, columns)
         return Curvature(u, G, float(u @ problem.q), dtype)
-    more = gram(problem.rows, np.maximum(change, 0.0), dtype, state.columns)
-    less = gram(problem.rows, np.maximum(-change, 0.0), dtype, state.columns)
+    more = gram(problem.rows, np.maximum(change, 0.0), dtype, columns)
+    less = gram(problem.rows, np.maximum(-change, 0.0), dtype, columns)
     return Curvature(u, last.G + (more - less), mass, dtype)
 
 

@@ -28,14 +28,14 @@ import numpy as np
 
 from pegasos.core.cross import gathered
 from pegasos.core.jit import hot
-from pegasos.core.matrix import bent, combine, gram, gram_columns, gram_work, products, squares
-from pegasos.core.rows import by_row, is_single, n_columns, n_rows, row_work
+from pegasos.core.matrix import bent, combine, gram_columns, gram_work, products, squares
+from pegasos.core.rows import by_row, n_columns, n_rows, row_work
 from pegasos.data.check import frozen
 from pegasos.objective.certificate import Evaluation, conjugate_sum, feasible
 from pegasos.objective.losses import curvature, is_piecewise_linear, slope, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import Factor, factored, solved
-from pegasos.solvers.newton import penalties
+from pegasos.solvers.newton import Curvature, followed, penalties
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 _RESIDUAL = 0.1  # of the gradient, where conjugate gradients stop
@@ -68,11 +68,15 @@ class Direction(NamedTuple):
 
 
 class Preconditioner(NamedTuple):
-    """M: over `columns`, those that hold anything, by its factor; without one its diagonal."""
+    """M: over `columns`, those that hold anything, by its factor; without one its diagonal.
+
+    `curvature` is the Gram matrix behind it, from which the next one may begin.
+    """
 
     columns: np.ndarray
     diagonal: np.ndarray
     factor: Factor | None
+    curvature: Curvature | None = None
 
 
 class NewtonCGState(NamedTuple):
@@ -143,7 +147,8 @@ def _from_sample(problem: Problem, state: NewtonCGState) -> NewtonCGState:
     if _too_wide(problem) or every < 2:
         return state
     part = _sample(problem, every)
-    used = Preconditioner(gram_columns(problem.rows), penalties(problem), None)  # by any of the rows
+    columns = gram_columns(problem.rows)  # of all rows
+    used = Preconditioner(columns, penalties(problem), None)
     at = _respond(part, state.w, products(part.rows, state.w))
     inner = state._replace(at=at, M=used)
     noise = max(3e-3, 0.5 * d * every / n)  # the error of the sample, as a share
@@ -156,7 +161,7 @@ def _from_sample(problem: Problem, state: NewtonCGState) -> NewtonCGState:
     M = inner.M
     if not gram_work(problem.rows) <= _USUAL * _product_work(problem):  # then M will be used
         M = _preconditioner(part, at, M)
-    return state._replace(w=at.w, M=M)
+    return state._replace(w=at.w, M=M and M._replace(curvature=None))  # that of other rows
 
 
 def _sample(problem: Problem, every: int) -> Problem:
@@ -207,16 +212,17 @@ def _due(problem: Problem, state: NewtonCGState) -> bool:
 
 
 def _preconditioner(problem: Problem, at: Response, last: Preconditioner | None) -> Preconditioner:
-    """M at w. Products are float32 while their rounding is far below the unit of R."""
+    """M at w."""
     R = penalties(problem)
     if _too_wide(problem):
         diagonal = R + squares(problem.rows, at.h)
         return Preconditioner(np.arange(0), np.where(diagonal > 0.0, diagonal, 1.0), None)
     columns = gram_columns(problem.rows) if last is None else last.columns
-    precise = problem.free or not is_single(problem.rows) or float(at.h @ problem.q) * 6e-8 > 0.03
-    H = gram(problem.rows, at.h, np.float64 if precise else np.float32, columns)
+    before = None if last is None else last.curvature
+    bend = followed(problem, before, at.h, 1.0, columns)
+    H = bend.G.copy()
     H.ravel()[:: columns.size + 1] += R[columns]
-    return Preconditioner(columns, R, factored(H))
+    return Preconditioner(columns, R, factored(H), bend)
 
 
 def _solved(M: Preconditioner, r: np.ndarray) -> np.ndarray:
