@@ -23,15 +23,8 @@ import numpy as np
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine, gram, gram_columns, products
 from pegasos.core.rows import is_single, n_rows
-from pegasos.objective.certificate import Evaluation
-from pegasos.objective.losses import (
-    conjugate,
-    curvature,
-    dual_step,
-    is_piecewise_linear,
-    slope,
-    value,
-)
+from pegasos.objective.certificate import Evaluation, conjugate_sum, loss_sum
+from pegasos.objective.losses import curvature, dual_step, is_piecewise_linear, slope
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import factor
 
@@ -171,11 +164,13 @@ def followed(
 
 def _respond(problem: Problem, state: NewtonState) -> NewtonState:
     """The state with response, slopes, v and gap estimate of its w."""
-    a, h, losses, conjugates = _responses(problem, state.alpha, state.q, state.scores)
+    a, h = np.empty_like(state.scores), np.empty_like(state.scores)
+    _fill(problem, state.alpha, state.q, state.scores, a, h)
     v = combine(problem.rows, problem.y * a)
     free_of = penalties(problem)
     away, pull = free_of * (state.w - problem.center), free_of * v
-    objective = 0.5 * float(away @ away) + losses
+    objective = 0.5 * float(away @ away) + loss_sum(problem, problem.y * state.scores)
+    conjugates = conjugate_sum(problem, a)
     bound = -0.5 * float(pull @ pull) - float(problem.center @ pull) - conjugates
     gap = abs(objective - bound)
     return state._replace(response=a, slopes=h, v=v, estimate=gap, objective=objective)
@@ -209,28 +204,21 @@ def _line_search(problem, state, direction, along) -> float:
 
 
 @hot
-def _responses(problem, alpha, q, scores):
-    """Responses a_i, their slopes h_i, sum c_i l(z_i) and sum c_i l*(-a_i/c_i)."""
-    n = scores.shape[0]
-    loss = problem.loss
+def _fill(problem, alpha, q, scores, a, h):
+    """Responses a_i and their slopes h_i; sums, or both cases in one loop, would not vectorise."""
+    loss, y, c = problem.loss, problem.y, problem.c
     low, high = -slope(loss, np.inf), -slope(loss, -np.inf)
-    a, h = np.empty(n), np.empty(n)
-    losses, conjugates = 0.0, 0.0
-    for i in range(n):
-        c, z = problem.c[i], problem.y[i] * scores[i]
-        cost = c * value(loss, z)
-        losses += cost
-        if q == 0.0:
-            a[i], h[i] = -c * slope(loss, z), c * curvature(loss, z)
-            conjugates -= a[i] * z + cost  # l(z) + l*(l'(z)) = z l'(z)
-            continue
-        a[i] = dual_step(loss, alpha[i], z, q, c)
-        bend = c * curvature(loss, z + q * (a[i] - alpha[i]))
-        h[i] = bend / (1.0 + q * bend)
-        if bend == 0.0 and low * c < a[i] < high * c:  # at a kink
-            h[i] = 1.0 / q
-        conjugates += c * conjugate(loss, a[i] / c)
-    return a, h, losses, conjugates
+    if q == 0.0:
+        for i in range(scores.shape[0]):
+            z = y[i] * scores[i]
+            a[i], h[i] = -c[i] * slope(loss, z), c[i] * curvature(loss, z)
+        return
+    for i in range(scores.shape[0]):
+        z = y[i] * scores[i]
+        a[i] = dual_step(loss, alpha[i], z, q, c[i])
+        bend = c[i] * curvature(loss, z + q * (a[i] - alpha[i]))
+        at_kink = bend == 0.0 and low * c[i] < a[i] < high * c[i]
+        h[i] = 1.0 / q if at_kink else bend / (1.0 + q * bend)
 
 
 @hot
