@@ -233,12 +233,14 @@ def test_names_of_features_are_those_of_the_first_block(data):
 
 def test_parts_of_a_block_are_learnt_like_the_whole(data, monkeypatch):
     X, y = data
-    weight = np.arange(len(y)) % 3.0
+    y = np.append(y[:-1], 2)  # a class of which no row is learnt
+    weight = np.append(np.arange(len(y) - 1) % 3.0, 0.0)
     known = {"lam": 1e-3, "gamma": 0.1, "class_weight": "balanced"}
     model = PolynomialSVC(**known).partial_fit(X, y, sample_weight=weight)
     monkeypatch.setattr(mapped, "_VALUES", 7 * model.map_.longest_image(X))
     parts = PolynomialSVC(**known).partial_fit(X, y, sample_weight=weight)
     assert np.array_equal(model.coef_, parts.coef_) and model.t_ == parts.t_
+    assert np.array_equal(model.classes_, parts.classes_) and len(model.classes_) == 3
     assert model.progressive_ == parts.progressive_
 
 

@@ -156,7 +156,7 @@ def _learn(learner: PegasosClassifier, made: Any, X: Any, y, classes, sample_wei
         return
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if classes is None and not hasattr(learner, "_stream"):
-        classes = np.unique(y[weight != 0.0])
+        classes = np.unique(y)
     for s in range(0, X.shape[0], size):
         part = slice(s, s + size)
         learner.partial_fit(made.mapped(X[part]), y[part], classes, weight[part])
