@@ -8,8 +8,9 @@ rows with a copy of w of its own; after a round of so many rows all meet and add
     gain = -w.dw - sum_i [c_i l*(-(alpha_i + dalpha_i)/c_i) - c_i l*(-alpha_i/c_i)]
 
 theta maximises the dual on the segment where it is quadratic (`objective.losses.parabola`), else,
-with bend = 0, a lower bound of it: the dual never falls. Rounds are as short as the cost of a meeting, about d additions, allows: with
-64 of them in an epoch the threads need no more epochs than one alone, with 4 five times as many.
+with bend = 0, a lower bound of it: the dual never falls. Rounds are as short as the cost of a
+meeting, about d additions, allows: with 64 of them in an epoch the threads need no more epochs than
+one alone, with 4 five times as many.
 
 Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one round an epoch.
 """
