@@ -17,7 +17,7 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators.base import OF_A_FIT, LinearClassifier
 from pegasos.estimators.online import PegasosClassifier
 from pegasos.estimators.streams import OF_A_STREAM, OnStream
-from pegasos.objective.losses import Hinge, Logistic
+from pegasos.objective.losses import Logistic
 
 _SHARED = (
     *("lam", "intercept", "fit_intercept", "intercept_scaling", "class_weight", "multi_class"),
@@ -37,11 +37,7 @@ class MappedClassifier(OnStream, LinearClassifier):
 
     def _loss(self) -> Any:
         given = "squared_hinge" if self.loss is None else self.loss
-        named = given if isinstance(given, str) else ""
-        loss = par.loss_of(Logistic() if named == "logistic" else given)
-        if self.multi_class != "crammer_singer":
-            return loss
-        return par.loss_of_all_classes(self.loss, Hinge() if named == "squared_hinge" else loss)
+        return par.loss_in(self.multi_class, given, {**par.LOSSES, "logistic": Logistic})
 
     def _new_map(self) -> Any:
         """The map that the parameters ask for, not yet fitted."""
