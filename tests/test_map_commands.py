@@ -152,6 +152,8 @@ def test_a_checkpoint_behind_products_is_of_their_coefficients(folder):  # noqa:
     for other in (("--gamma", "5"), ("--gamma", "0.1", "--coef0", "0.01")):
         refused = invoke(*args, *other, "--tol", "1e-8", ok=False).stderr
         assert "a checkpoint of another run" in refused
+    others = ("--gamma", "0.1", "--tol", "1e-8", "--intercept", "none")
+    assert "intercepts differ" in invoke(*args, *others, ok=False).stderr
 
 
 @pytest.mark.parametrize(

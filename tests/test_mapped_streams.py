@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+import warnings
 import weakref
 
 import numpy as np
@@ -248,6 +249,11 @@ def test_a_map_of_few_rows_is_told(data):
     X, y = data
     with pytest.warns(UserWarning, match="call fit_map with a sample of the stream before"):
         fresh("prototypes").partial_fit(X[:9], y[:9], [0, 1])
+    with pytest.warns(UserWarning, match="begin with 100 rows or more"):
+        fresh("waves").partial_fit(X[:9], y[:9], [0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fresh("waves").set_params(gamma=0.1).partial_fit(X[:9], y[:9], [0, 1])  # no rows to ask
 
 
 def test_a_refused_fit_leaves_the_model_as_it_was(data):
@@ -255,8 +261,12 @@ def test_a_refused_fit_leaves_the_model_as_it_was(data):
     model = fresh("prototypes").fit(X, y)
     scores = model.decision_function(X)
     model.set_params(solver="dual", cache_size=1e-6, random_state=1)
-    with pytest.raises(ValueError, match="needs the image of all rows in memory"):
-        model.fit(X, y)
+    before = vars(model).copy()
+    for new, words in ((X[:, 1:], "needs the image of all rows"), (X[:1], "only one class")):
+        with pytest.raises(ValueError, match=words):
+            model.fit(new, y[: len(new)])
+        assert vars(model).keys() == before.keys()
+        assert all(vars(model)[name] is value for name, value in before.items())
     assert np.array_equal(model.decision_function(X), scores)
 
 

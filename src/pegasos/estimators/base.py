@@ -21,7 +21,7 @@ from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.classifier import OF_DECISIONS, Data, asked
+from pegasos.estimators.classifier import OF_DECISIONS, Data, all_or_nothing, asked
 from pegasos.estimators.multiclass import MulticlassTask
 from pegasos.estimators.one_vs_all import Task, solve
 from pegasos.estimators.one_vs_one import PairTask
@@ -60,6 +60,7 @@ class LinearClassifier(ProbabilisticClassifier):
     def _loss(self) -> Any:
         raise NotImplementedError
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit to rows X and labels y.

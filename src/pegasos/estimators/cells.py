@@ -24,7 +24,7 @@ from pegasos.estimators.cell_task import (
     scores_by_cell,
     task_of,
 )
-from pegasos.estimators.classifier import Data, asked
+from pegasos.estimators.classifier import Data, all_or_nothing, asked
 from pegasos.estimators.kernel import SVC
 from pegasos.estimators.kernel_checks import warn_unless_kernel
 from pegasos.estimators.kernel_machine import KernelMachine
@@ -178,6 +178,7 @@ class CellSVC(KernelMachine):
         with super()._at_work(), use_threads(min(allowed(), available())):
             yield
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit to rows X and labels y.

@@ -161,7 +161,6 @@ class FixedSizeSVC(MappedClassifier):
         growth = grown(self, data, kernel, self._most(data)) if grows else []
         best = max(growth, key=lambda tried: tried.score).m if growth else FIRST
         found = self._map_of(kernel, best if grows else self.m).fit(data.X)
-        self._has_room(len(data.label) * width(found._image) * data.X.dtype.itemsize)
         self._adopt(found)
         self.growth_ = growth
         self._spent = time.perf_counter() - began

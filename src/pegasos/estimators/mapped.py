@@ -23,7 +23,6 @@ _SHARED = (
     *("lam", "intercept", "fit_intercept", "intercept_scaling", "class_weight", "multi_class"),
     *("probability", "n_threads", "random_state"),
 )
-_FEW = 100  # rows that a map may be fitted to without a word
 _VALUES = 1 << 24  # of the image of a part of a block
 _OF_WEIGHTS = ("coef_", "intercept_", "classes_", *OF_A_FIT, *OF_A_STREAM)
 
@@ -105,7 +104,7 @@ class MappedClassifier(OnStream, LinearClassifier):
 
     def _map_of_first(self, X: Any) -> Any:
         made = self._new_map()
-        least = made.m if hasattr(made, "prototypes") else _FEW * isinstance(made.gamma, str)
+        least = made.rows_wanted()
         if X.shape[0] < least:
             warn(
                 f"the map is fitted to the {X.shape[0]} rows of the first block, and stays: call "

@@ -29,7 +29,8 @@ from pegasos.core.polynomial import (
 from pegasos.core.rows import n_rows
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import as_rows
-from pegasos.maps.base import FeatureMap
+from pegasos.maps.base import FEW, FeatureMap
+from pegasos.objective.kernel_names import is_of_rows
 from pegasos.objective.kernels import check_number, gamma_of
 
 WIDE = 10_000  # columns: an array that is mapped to more of them becomes a CSR matrix
@@ -172,8 +173,8 @@ class PolynomialMap(FeatureMap):
 
     def rows(self, X: Any, bias: float = 0.0) -> PolynomialRows:
         """The mapped rows of a checked array or CSR matrix, for solvers: nothing is written out."""
-        base = as_rows(X if sp.issparse(X) else sp.csr_array(X), bias)
-        return polynomial_rows(base, self._monomials)
+        base = as_rows(X if sp.issparse(X) else sp.csr_array(X))
+        return polynomial_rows(base, self._monomials, bias)
 
     def transform(self, X):
         """phi(X), in the dtype of X.
@@ -194,6 +195,9 @@ class PolynomialMap(FeatureMap):
         if rows.width < self.n_columns_:
             mapped.sum_duplicates()
         return mapped
+
+    def rows_wanted(self) -> int:
+        return FEW * (self.coefficients == "kernel" and is_of_rows(self.gamma))
 
     def longest_image(self, X: Any) -> int:
         entries = int(np.diff(X.indptr).max(initial=0)) if sp.issparse(X) else X.shape[1]
