@@ -83,6 +83,8 @@ class LinearClassifier(ProbabilisticClassifier):
         with self._at_work():
             data = self._read(X, y, sample_weight)
             task = self._task(data, loss, stop)
+            left = max(0.0, began + stop.max_seconds - time.perf_counter())
+            task = task._replace(stop=replace(task.stop, max_seconds=left))
             starts = self._warm_starts(task.shapes)
             if starts is not None:
                 task = task.begun(starts, self.intercept_)

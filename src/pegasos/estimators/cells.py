@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.callback import with_callbacks
 
+from pegasos.core.deadline import until
 from pegasos.core.threads import allowed, available, use_threads
 from pegasos.estimators import parameters as par
 from pegasos.estimators.cell_choice import choose, judges_of, settings_of
@@ -232,7 +233,8 @@ class CellSVC(KernelMachine):
         end = time.perf_counter() + stop.max_seconds
         seed = par.seed_of(self.random_state)
         rng = np.random.default_rng(seed)
-        cells = self._shared_out(data, rng)
+        with until(end):
+            cells = self._shared_out(data, rng)
         members = list(map(np.union1d, cells.own, cells.near))
         settings = settings_of(self.select, Setting(float(self.C), self.kernel_))
         largest = data.X[max(members, key=len)]
