@@ -16,7 +16,7 @@ from pegasos.estimators.growth import FIRST, grown
 from pegasos.estimators.mapped import MappedClassifier
 from pegasos.estimators.online import PegasosClassifier
 from pegasos.maps.fourier import FourierMap
-from pegasos.maps.image import in_dtype, width
+from pegasos.maps.image import in_dtype, n_raw, width
 from pegasos.maps.mapped_rows import MappedRows, image_of
 from pegasos.maps.nystrom import NystroemMap
 from pegasos.objective.kernel_names import kernel_of
@@ -66,7 +66,7 @@ class FixedSizeSVC(MappedClassifier):
     map_ : NystroemMap or FourierMap
         The fitted map.
     m_ : int
-        Prototypes that were asked for, or found by "auto".
+        Prototypes, or columns of waves: where rows are few, fewer than were asked for.
     growth_ : list of (m, score, seconds)
         What m="auto" tried.
     in_memory_ : bool
@@ -183,7 +183,11 @@ class FixedSizeSVC(MappedClassifier):
 
     def _adopt(self, found: NystroemMap | FourierMap) -> None:
         super()._adopt(found)
-        self.m_, self.growth_, self.in_memory_ = found.m, [], False
+        self.growth_, self.in_memory_ = [], False
+
+    @property
+    def m_(self) -> int:
+        return n_raw(self.map_._image.features)
 
     def _most(self, data: Data) -> int:
         """Prototypes that the solver has room for."""

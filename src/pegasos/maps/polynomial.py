@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -219,8 +219,15 @@ class PolynomialMap(FeatureMap):
         names = _check_feature_names_in(self, input_features)
         if self._n_features_out < self.n_columns_:
             return super().get_feature_names_out()
-        found = [_name(names, chosen) for chosen in _chosen(len(names), *self._shape)]
-        return np.array(found, dtype=object)
+        found = self.names_of(range(self.n_columns_), names)
+        return np.array(list(found.values()), dtype=object)
+
+    def names_of(self, columns: Container[int], names: Any) -> dict[int, str]:
+        """Of some columns, from names of all features; hashed ones have none."""
+        if self._n_features_out < self.n_columns_:
+            return {}
+        every = enumerate(_chosen(self.n_features_in_, *self._shape))
+        return {j: _name(names, chosen) for j, chosen in every if j in columns}
 
 
 def _roots(degree: int, gamma: float, coef0: float) -> list[float]:
