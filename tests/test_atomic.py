@@ -85,6 +85,20 @@ def test_odd_names_are_names(tmp_path, name):
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
+def test_what_the_dead_left_is_removed_by_the_next_write(tmp_path):
+    dead, young, other = (tmp_path / f".{name}.tmp" for name in ("a.abc_0123", "a.abc_4567", "a.b"))
+    for path in (dead, young, other):
+        path.write_bytes(b"half")
+    with replacing(tmp_path / "a") as file:
+        (living,) = set(tmp_path.iterdir()) - {dead, young, other}
+        for path in (dead, living, other):
+            os.utime(path, (0, 0))
+        put(tmp_path / "a", b"another writer")
+        file.write(b"the last")
+    assert set(tmp_path.iterdir()) == {tmp_path / "a", young, other}
+    assert (tmp_path / "a").read_bytes() == b"the last"
+
+
 def test_places_that_are_no_files_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     cases = {

@@ -257,7 +257,7 @@ def test_warmup_compiles_the_common_set():
     import numpy as np
     import scipy.sparse as sp
 
-    from pegasos import LinearSVC, LogisticRegression, PegasosClassifier
+    from pegasos import SVC, LinearSVC, LogisticRegression, PegasosClassifier
 
     done = invoke("warmup")
     assert done.exit_code == 0, done.output
@@ -270,6 +270,7 @@ def test_warmup_compiles_the_common_set():
             for rows in (X.astype(dtype), sp.csr_array(X.astype(dtype) * (X > 1.5))):
                 for model in (LinearSVC(loss="hinge"), LinearSVC(), LogisticRegression(C=0.1)):
                     model.fit(rows, y).predict(rows)
+                SVC().fit(rows, y).predict(rows)
         rows = sp.csr_array(X.astype(np.float32) * (X > 1.5))
         PegasosClassifier(lam=0.1, tol=1.0).fit(rows, y).partial_fit(rows, y).predict(rows)
     assert names == []

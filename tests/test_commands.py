@@ -110,12 +110,15 @@ def test_a_model_trained_with_probability_tells_them(folder, kind):
     assert np.array_equal(table[:, 1:], expected)
     assert np.array_equal(table[:, 0], np.where(expected[:, 1] > expected[:, 0], 1.0, -1.0))
     assert "probabilities of scores by cross-fitting: sigmoid" in invoke("inspect", model).stdout
+    if not kind:
+        invoke("train", HEART, "-m", folder / "i", "--isotonic")
+        assert "cross-fitting: isotonic" in invoke("inspect", folder / "i").stdout
     figure = folder / "curves.png"
     done = invoke("evaluate", model, HEART, "--figure", figure)
     assert f"figure in {figure}" in done.stdout and figure.stat().st_size > 20_000
     logistic = ["--loss", "logistic", "--probability"]
     refused = invoke("train", HEART, "-m", model, *logistic, ok=False)
-    assert "--probability: a logistic model has" in refused.stderr
+    assert "a logistic model has probabilities" in refused.stderr
 
 
 def test_a_signal_while_probabilities_are_made_ends_them_at_once():
@@ -207,16 +210,17 @@ def test_max_time_leaves_a_model_and_a_note(folder):
     model = folder / "m"
     options = ("--solver", "dual", "--tol", "0", "--max-time", "0.3", "--max-iter", "1000000000")
     done = invoke("train", HEART, "-m", model, "--loss", "hinge", "-C", "1e4", *options)
-    assert "max_time" in done.stderr and done.stderr.count("\n") == 1
+    assert "raise --max-time" in done.stderr and done.stderr.count("\n") == 1
     assert load_model(model).certificate_.gap >= 0.0
 
 
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        (("-C", "-1"), "C must be"),
-        (("--tol", "nan"), "tol must be"),
-        (("--max-iter", "0"), "max_iter must be"),
+        (("-C", "-1"), "--C must be"),
+        (("--tol", "nan"), "--tol must be"),
+        (("--max-iter", "0"), "--max-iter must be"),
+        (("--solver", "interior"), "--solver interior is for hinge"),
         (("--tau", "7", "--loss", "pinball"), "tau"),
         (("--loss", "hing"), "hing"),
         (("--tool", "1"), "--tool"),

@@ -9,10 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from pegasos import SVC, FixedSizeSVC, LinearSVC, NystroemMap, PegasosClassifier
+from pegasos.core.deadline import is_over, until
 from pegasos.data.samples import load_sample
 from pegasos.estimators import growth
 from pegasos.kernels import Gaussian
 from pegasos.maps import mapped_rows
+from pegasos.solvers import k_means
 from pegasos.stopping import Validation
 
 NO_ROOM = 1e-6  # megabytes
@@ -136,6 +138,34 @@ def test_m_grows_no_further_than_the_image_has_room(data, solver):
         assert FixedSizeSVC(**known, cache_size=room / 7).fit(*data).m_ == 10
 
 
+@pytest.mark.parametrize("made", [np.asarray, sp.csr_matrix])
+def test_k_means_ends_with_its_time(data, made, monkeypatch):
+    X, rng = made(np.repeat(data[0][:100], 2, axis=0)), np.random.default_rng(0)
+    passes, nearest = [], k_means.nearest
+    monkeypatch.setattr(k_means, "nearest", lambda *known: passes.append(1) or nearest(*known))
+    with until(0.0):
+        centres = k_means.k_means(X, 60, rng)
+    assert len(passes) <= 2 and centres.shape[0] > 30
+    centres = centres.toarray() if sp.issparse(centres) else centres
+    assert len(np.unique(centres, axis=0)) == len(centres)
+
+
+def test_time_for_the_map_is_time_of_the_fit(data, monkeypatch):
+    """A map that takes all of it leaves none to the solver."""
+    fit = NystroemMap.fit
+
+    def slow(made, X):
+        found = fit(made, X)
+        while not is_over():
+            pass
+        return found
+
+    monkeypatch.setattr(NystroemMap, "fit", slow)
+    with pytest.warns(ConvergenceWarning, match="stopped .max_time.*raise max_time"):
+        model = FixedSizeSVC(m=30, tol=1e-12, max_time=0.5, random_state=0).fit(*data)
+    assert model.stop_reason_ == "max_time" and len(model.history_) <= 2
+
+
 def test_a_class_of_one_row_is_learnt_from(data):
     X, y = data
     for rare in (0, 7, 11):  # wherever it is
@@ -143,7 +173,7 @@ def test_a_class_of_one_row_is_learnt_from(data):
         model = FixedSizeSVC(m="auto", tol=0.1).fit(X[:60], label)
         assert model.growth_ and list(model.classes_) == [0, 1]
     few = FixedSizeSVC(m="auto", tol=0.1).fit(X[:3], [0, 1, 2])
-    assert few.growth_ == [] and few.m_ == 64
+    assert few.growth_ == [] and few.m_ == 3
 
 
 def test_gamma_knows_weights_of_rows_but_not_of_classes(data):

@@ -9,7 +9,7 @@ import pytest
 from test_commands import HEART, folder, invoke  # noqa: F401
 from test_streaming import learnt, stream  # noqa: F401
 
-from pegasos import FixedSizeSVC, PolynomialSVC, load_model, load_svmlight
+from pegasos import FixedSizeSVC, PolynomialMap, PolynomialSVC, load_model, load_svmlight
 from pegasos.cli import batches, online
 from pegasos.cli.data import Reading
 
@@ -44,7 +44,13 @@ def test_a_model_behind_a_map_is_the_estimators(options, estimator, folder):  # 
     labels = np.array(invoke("predict", model, HEART).stdout.split(), dtype=int)
     assert np.array_equal(labels, expected.predict(X))
     assert "accuracy" in invoke("evaluate", model, HEART).output
-    assert type(estimator).__name__ in invoke("inspect", model).output
+    said = invoke("inspect", model).output
+    assert type(estimator).__name__ in said
+    if isinstance(estimator, PolynomialSVC):
+        names = (
+            PolynomialMap(3).fit(X).get_feature_names_out([f"x{j + 1}" for j in range(X.shape[1])])
+        )
+        assert f"largest {names[np.abs(found.coef_[0]).argmax()]}: " in said
 
 
 @pytest.mark.slow
@@ -152,6 +158,8 @@ def test_a_checkpoint_behind_products_is_of_their_coefficients(folder):  # noqa:
     for other in (("--gamma", "5"), ("--gamma", "0.1", "--coef0", "0.01")):
         refused = invoke(*args, *other, "--tol", "1e-8", ok=False).stderr
         assert "a checkpoint of another run" in refused
+    others = ("--gamma", "0.1", "--tol", "1e-8", "--intercept", "none")
+    assert "intercepts differ" in invoke(*args, *others, ok=False).stderr
 
 
 @pytest.mark.parametrize(

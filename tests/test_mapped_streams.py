@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+import warnings
 import weakref
 
 import numpy as np
@@ -210,7 +211,7 @@ def test_fit_and_a_stream_leave_nothing_of_each_other(data):
         model.fit(X, y)
         assert vars(model).keys() == vars(fitted).keys()
         model.partial_fit(X, y)
-        assert vars(model).keys() - {"_spent"} == vars(streamed).keys()
+        assert vars(model).keys() == vars(streamed).keys()
         assert np.array_equal(model.coef_, streamed.coef_)  # for a map of the same rows
 
 
@@ -233,12 +234,14 @@ def test_names_of_features_are_those_of_the_first_block(data):
 
 def test_parts_of_a_block_are_learnt_like_the_whole(data, monkeypatch):
     X, y = data
-    weight = np.arange(len(y)) % 3.0
+    y = np.append(y[:-1], 2)  # a class of which no row is learnt
+    weight = np.append(np.arange(len(y) - 1) % 3.0, 0.0)
     known = {"lam": 1e-3, "gamma": 0.1, "class_weight": "balanced"}
     model = PolynomialSVC(**known).partial_fit(X, y, sample_weight=weight)
     monkeypatch.setattr(mapped, "_VALUES", 7 * model.map_.longest_image(X))
     parts = PolynomialSVC(**known).partial_fit(X, y, sample_weight=weight)
     assert np.array_equal(model.coef_, parts.coef_) and model.t_ == parts.t_
+    assert np.array_equal(model.classes_, parts.classes_) and len(model.classes_) == 3
     assert model.progressive_ == parts.progressive_
 
 
@@ -246,6 +249,11 @@ def test_a_map_of_few_rows_is_told(data):
     X, y = data
     with pytest.warns(UserWarning, match="call fit_map with a sample of the stream before"):
         fresh("prototypes").partial_fit(X[:9], y[:9], [0, 1])
+    with pytest.warns(UserWarning, match="begin with 100 rows or more"):
+        fresh("waves").partial_fit(X[:9], y[:9], [0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fresh("waves").set_params(gamma=0.1).partial_fit(X[:9], y[:9], [0, 1])  # no rows to ask
 
 
 def test_a_refused_fit_leaves_the_model_as_it_was(data):
@@ -253,8 +261,12 @@ def test_a_refused_fit_leaves_the_model_as_it_was(data):
     model = fresh("prototypes").fit(X, y)
     scores = model.decision_function(X)
     model.set_params(solver="dual", cache_size=1e-6, random_state=1)
-    with pytest.raises(ValueError, match="needs the image of all rows in memory"):
-        model.fit(X, y)
+    before = vars(model).copy()
+    for new, words in ((X[:, 1:], "needs the image of all rows"), (X[:1], "only one class")):
+        with pytest.raises(ValueError, match=words):
+            model.fit(new, y[: len(new)])
+        assert vars(model).keys() == before.keys()
+        assert all(vars(model)[name] is value for name, value in before.items())
     assert np.array_equal(model.decision_function(X), scores)
 
 

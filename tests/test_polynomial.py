@@ -111,7 +111,9 @@ def test_rows_expanded_on_the_fly_equal_those_written_out(
     B, A = lines(d, np.float64), lines(9, np.float64)
     B[:], A[:] = rng.normal(size=B.shape), rng.normal(size=A.shape)
     assert close(lane_products(rows, B), P @ B) and close(lane_combine(rows, A), P.T @ A)
-    assert close(products(gathered(rows, np.array([4, 1])), w), P[[4, 1]] @ w)
+    P[:, -1] = 2.0
+    some = gathered(rows._replace(bias=2.0), np.array([4, 1]))
+    assert close(products(some, w), P[[4, 1]] @ w)
 
 
 def test_hashing_says_so_and_keeps_products_on_average():

@@ -11,6 +11,7 @@ from pegasos.core.barrier import close, gate, meet
 from pegasos.core.jit import hot
 from pegasos.core.threads import together, use_threads
 from pegasos.objective.certificate import evaluate
+from pegasos.objective.losses import Hinge, Logistic, SquaredHinge
 from pegasos.solvers import team
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.dual import Dual
@@ -89,10 +90,14 @@ def test_a_team_reaches_the_optimum(kind, loss, threads):
     assert found.certificate.primal == pytest.approx(alone.certificate.primal, rel=2e-6)
 
 
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic()], ids=repr)
 @given(seed=SEEDS)
-def test_the_dual_never_falls(seed):
-    """Even where all rows pull in one direction, and threads that add up would overshoot."""
-    problem = problem_of(seed, "dense-float64")
+def test_the_dual_rises_by_the_gain_that_is_told(loss, seed):
+    """Even where all rows pull in one direction, and threads that add up would overshoot.
+
+    Where the dual is not quadratic nothing is told.
+    """
+    problem = problem_of(seed, "dense-float64", loss)
     X = 1.0 + 0.1 * problem.rows.values
     problem = problem._replace(
         rows=problem.rows._replace(values=X), q=(X * X).sum(axis=1) + problem.rows.bias**2
@@ -100,11 +105,14 @@ def test_the_dual_never_falls(seed):
     solver = Dual(shrinking=False)
     with use_threads(2):
         state = solver.init(problem, seed)
-        last = -np.inf
+        last = evaluate(problem, state.alpha).certificate.dual
         for _ in range(8):
+            before = state.gain
             state = solver.step(problem, state)
             dual = evaluate(problem, state.alpha).certificate.dual
             assert dual >= last - 1e-9 * abs(dual)
+            if loss != Logistic():
+                assert state.gain - before == pytest.approx(dual - last, rel=1e-6, abs=1e-9 * dual)
             last = dual
 
 

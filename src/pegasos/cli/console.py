@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import logging
 import math
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import typer
+
+# a parameter with its value, a name with an underscore, or one of which something is demanded
+_PARAMETER = re.compile(
+    r"(?<![\w./-])(?:(\w+)='?([\w.+-]+)'?|(\w+_\w+)(?![\w./=-])|(\w+)(?= must be ))"
+)
+_options: dict[str, str] = {}  # of the command at hand, by the names that the library has for them
 
 
 def say(words: str) -> None:
@@ -17,6 +25,27 @@ def say(words: str) -> None:
 def note(words: str) -> None:
     """A line beside the result."""
     typer.echo(f"pegasos: note: {words}", err=True)
+
+
+def speak_of(parameters: Iterable[Any]) -> None:
+    """Let `as_typed` know the parameters of the command at hand."""
+    long = [option for one in parameters for option in one.opts if option.startswith("--")]
+    _options.clear()
+    _options.update({option[2:].replace("-", "_"): option for option in long})
+
+
+def as_typed(words: str) -> str:
+    """What the library says of parameters, said of options: --max-iter, --solver auto."""
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found[1] or found[3] or found[4], found[2]
+        if name not in _options:
+            return found[0]
+        if value is None or value == "True":
+            return _options[name]
+        return f"{_options[name]} {value}"
+
+    return re.sub(_PARAMETER, option, words)
 
 
 def listed(names: Any, most: int = 8) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import typer
 
 from pegasos.cli import center, maps
-from pegasos.cli.console import finite, note, say
+from pegasos.cli.console import as_typed, finite, note, say
 from pegasos.cli.data import Data, Reading, check_classes, check_width, kept_of, read
 from pegasos.data.errors import DataError
 from pegasos.data.stream import name_of
@@ -91,7 +91,7 @@ def _fit(estimator: Any, data: Data, keeper: Any, line: Any) -> None:
 
 
 def _told(message: Warning | str, *_: Any) -> None:
-    note(" ".join(str(message).split()))
+    note(as_typed(" ".join(str(message).split())))
 
 
 def _fit_named(estimator: Any, data: Data) -> None:

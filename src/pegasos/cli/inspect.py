@@ -82,7 +82,7 @@ def _of_weights(model: Any, top: int) -> dict[str, Any]:
         "columns": None if model.map is None else model.coef.shape[1],
         "nonzero": int(np.count_nonzero(model.coef)),
         "stream": None if model.stream is None else model.stream["tally"].tolist(),
-        "weights": [_largest(model, k, top) for k in range(len(model.coef))],
+        "weights": _largest(model, top),
         "problems": problem_names(model.classes, model.pairs, " against "),
         "center": _center(model),
     }
@@ -126,13 +126,27 @@ def _of_cells(model: Any) -> dict[str, Any]:
     }
 
 
-def _largest(model: Any, k: int, top: int) -> list[list[Any]]:
+def _largest(model: Any, top: int) -> list[list[list[Any]]]:
+    """Of each problem the largest weights, each with the name of its column."""
     import numpy as np
 
     first = 0 if model.reading.get("zero_based") else 1
-    order = np.argsort(-np.abs(model.coef[k]), kind="stable")[:top]
-    names = model.names if model.map is None else None  # weights are of columns of the map
-    return [[names[j] if names else j + first, float(model.coef[k, j])] for j in order.tolist()]
+    orders = [np.argsort(-np.abs(w), kind="stable")[:top].tolist() for w in model.coef]
+    names = _names(model, {j for order in orders for j in order}, first)
+    return [
+        [[names.get(j, j + first), float(w[j])] for j in order]
+        for w, order in zip(model.coef, orders, strict=True)
+    ]
+
+
+def _names(model: Any, columns: set[int], first: int) -> dict[int, str]:
+    """Of those columns that have one."""
+    from pegasos.estimators.map_files import column_names
+
+    if model.map is None:
+        return {} if model.names is None else {j: model.names[j] for j in columns}
+    features = model.names or [f"x{j + first}" for j in range(model.n_features)]
+    return column_names(model.map, columns, features)
 
 
 def _report(path: str, facts: dict[str, Any], settings: str) -> Iterator[str]:

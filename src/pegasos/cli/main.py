@@ -19,8 +19,9 @@ from typer.core import TyperGroup
 
 import pegasos
 from pegasos.cli import compare, convert, demo, evaluate, inspect, predict, threshold, train, warmup
-from pegasos.cli.console import show_warnings
+from pegasos.cli.console import as_typed, show_warnings, speak_of
 from pegasos.cli.stop import Terminated, hear_signals
+from pegasos.data.errors import DataError
 
 
 class OneLineErrors(TyperGroup):
@@ -29,6 +30,7 @@ class OneLineErrors(TyperGroup):
     def main(self, args: Any = None, *rest: Any, **options: Any) -> Any:
         args = list(sys.argv[1:] if args is None else args)
         options["standalone_mode"] = False
+        speak_of(next((self.commands[word].params for word in args if word in self.commands), ()))
         try:
             code = super().main(args, *rest, **options)
             message = "interrupted" if code == 130 else ""
@@ -71,8 +73,10 @@ def _explained(error: Exception) -> tuple[int, str]:
         return 3, named
     if isinstance(error, MemoryError):
         return 3, f"out of memory: {text}"
-    if isinstance(error, ValueError):
+    if isinstance(error, DataError):
         return 2, text
+    if isinstance(error, ValueError):
+        return 2, as_typed(text)
     where = "a fault of the program: pegasos --debug COMMAND shows where"
     return 1, f"{type(error).__name__}: {text} ({where})"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "kernel", "probability")
+NEVER_ONLINE = ("C", "tol", "max_time", "max_iter", "solver", "kernel", "probability", "isotonic")
 ONLY_ONLINE = ("classes", "features", "checkpoint_rows")
 SEEN_ONCE = "not with --online: a stream is seen once, in its order, and weighs losses by --lam"
 OF_KERNELS = ("gamma", "degree", "coef0", "cache_size")
@@ -112,7 +112,7 @@ def linear(settings: dict[str, Any], online: bool) -> Any:
     if settings["loss"] != "logistic":
         return _checked(LinearSVC(**settings))
     if settings.pop("probability"):
-        raise ValueError("--probability: a logistic model has probabilities without it")
+        raise ValueError("a logistic model has probabilities: drop --probability and --isotonic")
     return _checked(LogisticRegression(**{k: v for k, v in settings.items() if k != "loss"}))
 
 

@@ -108,6 +108,12 @@ def train(
         bool,
         typer.Option("--probability", help="Add probabilities, by five further fits of parts."),
     ] = False,
+    isotonic: Annotated[
+        bool,
+        typer.Option(
+            "--isotonic", help="The same, by isotonic regression: any shape, from many rows."
+        ),
+    ] = False,
     center: Annotated[
         Path | None,
         typer.Option(
@@ -253,7 +259,7 @@ def train(
         settings["lam"] = STREAM_LAM if lam is None else lam
     else:
         settings |= {"C": C, "tol": tol, "max_time": max_time, "max_iter": max_iter}
-        settings |= {"solver": solver.value, "probability": probability}
+        settings |= {"solver": solver.value, "probability": "isotonic" if isotonic else probability}
     if kernel is not None:
         settings |= {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache_size}
         settings |= {} if given(context, "max_iter") else {"max_iter": -1}

@@ -21,13 +21,15 @@ LOSSES = {
     "logistic": ("dual", "newton", "newton_cg"),
 }
 
+KERNEL = "Gaussian kernel"
+
 
 def warmup() -> None:
     """Compile the common loops and keep them on disk.
 
     Arrays and CSR matrices, float32 and float64; hinge, squared hinge and logistic loss; all
-    solvers; Pegasos with hinge loss on float32 CSR; the reader of LIBSVM text. Without this the
-    first fit of each kind takes some seconds longer.
+    solvers; kernel machines with the Gaussian kernel; Pegasos with hinge loss on float32 CSR; the
+    reader of LIBSVM text. Without this the first fit of each kind takes some seconds longer.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -44,11 +46,11 @@ def warmup() -> None:
         Progress(*columns, TimeElapsedColumn(), console=console) as progress,
         heard(compiled.append),
     ):
-        common = list(itertools.product(STORAGES, DTYPES, LOSSES))
+        common = list(itertools.product(STORAGES, DTYPES, (*LOSSES, KERNEL)))
         bar = progress.add_task("compiling", total=len(common))
-        for storage, dtype, loss in common:
-            progress.update(bar, description=f"{loss} on a {dtype} {storage}")
-            _fit(storage, dtype, loss)
+        for storage, dtype, what in common:
+            progress.update(bar, description=f"{what} on a {dtype} {storage}")
+            _kernels(storage, dtype) if what == KERNEL else _fit(storage, dtype, what)
             progress.advance(bar)
         progress.update(bar, description="streams")
         _learn()
@@ -80,6 +82,16 @@ def _fit(storage: str, dtype: str, loss: str) -> None:
                 model.fit(X, y).predict(X)
 
 
+def _kernels(storage: str, dtype: str) -> None:
+    """Fit and predict with all rows and with a part of them in a working set, with kernel values in
+    float32 and, for a small tol, in float64."""
+    from pegasos import SVC
+
+    for n, tol in itertools.product((60, 1200), (1e-3, 1e-6)):
+        for X, _ in _tiny(storage, dtype, n):
+            SVC(gamma=0.01, tol=tol).fit(X, X[:, [0]].sum(axis=1) > 0).predict(X)
+
+
 def _learn() -> None:
     """Pegasos, in epochs and from a stream."""
     from pegasos import PegasosClassifier
@@ -102,13 +114,13 @@ def _read() -> None:
         parse_block(Block(text, len(text)), Dialect(), np.dtype(dtype))
 
 
-def _tiny(storage: str, dtype: str) -> Iterator[tuple[Any, Any]]:
+def _tiny(storage: str, dtype: str, n: int = 60) -> Iterator[tuple[Any, Any]]:
     """Random rows: full ones and, in CSR, ones with few entries, whose products go another way."""
     import numpy as np
     import scipy.sparse as sp
 
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 20)).astype(dtype), np.arange(60) % 2
+    X, y = rng.normal(size=(n, 20)).astype(dtype), np.arange(n) % 2
     if storage == "array":
         yield X, y
         return

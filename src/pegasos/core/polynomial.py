@@ -50,10 +50,10 @@ class PolynomialRows(NamedTuple):
     bias: float
 
 
-def polynomial_rows(base: Any, which: Monomials) -> PolynomialRows:
-    """The map of rows."""
+def polynomial_rows(base: Any, which: Monomials, bias: float) -> PolynomialRows:
+    """The map of rows, and a virtual column behind it; that of `base` is not used."""
     entries = int(sizes(base, which).sum())
-    return PolynomialRows(base, which, which.fold.width, entries, base.bias)
+    return PolynomialRows(base, which, which.fold.width, entries, bias)
 
 
 def sizes(base: Any, which: Monomials) -> np.ndarray:
@@ -344,4 +344,4 @@ def _(rows, i):
 
 @gathered.register(PolynomialRows)
 def _(rows, index):
-    return polynomial_rows(gathered(rows.base, index), rows.monomials)
+    return polynomial_rows(gathered(rows.base, index), rows.monomials, rows.bias)

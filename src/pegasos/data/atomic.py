@@ -2,19 +2,29 @@
 
 A new file is written beside its place under another name, flushed to the disk, and put in place by
 one rename. Whatever goes wrong before that leaves the old file as it was and nothing beside it.
+Who is killed leaves a temporary file, which the next write to the same place removes: a writer
+holds a lock on its own, and no lock outlives its process.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+try:
+    import fcntl
+except ImportError:  # no such locks: nothing is removed
+    fcntl = None  # type: ignore[assignment]
+
+_ABANDONED = 600.0  # seconds without a write, after which it is asked whether the writer lives
 _UMASK = os.umask(0)
 os.umask(_UMASK)
 
@@ -27,10 +37,12 @@ def replacing(path: str | os.PathLike[str], private: bool = False) -> Iterator[I
     `private` one is for its owner alone.
     """
     place = destination(path)
+    _remove_abandoned(place)
     with named(path):
         handle, temporary = tempfile.mkstemp(
             prefix=f".{place.name[:40]}.", suffix=".tmp", dir=place.parent
         )
+    _lock(handle)
     try:
         with named(path), os.fdopen(handle, "wb") as file:
             yield file
@@ -100,6 +112,30 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         ) from None
     os.close(handle)
     os.unlink(temporary)
+
+
+def _lock(handle: int) -> bool:
+    """Whether the lock of an open file is ours, until it is closed."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Temporary files of this place whose writers are dead."""
+    ours = re.compile(rf"\.{re.escape(place.name[:40])}\.[a-z0-9_]{{8}}\.tmp", re.DOTALL)
+    with contextlib.suppress(OSError), os.scandir(place.parent) as entries:
+        for entry in [entry for entry in entries if ours.fullmatch(entry.name)]:
+            age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+            if not entry.is_file(follow_symlinks=False) or age < _ABANDONED:
+                continue
+            with open(entry.path, "rb") as file:
+                if _lock(file.fileno()):
+                    os.unlink(entry.path)
 
 
 def _mode(place: Path) -> int:

@@ -22,7 +22,7 @@ from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.callbacks import FitTasks
-from pegasos.estimators.classifier import OF_DECISIONS, Data, asked
+from pegasos.estimators.classifier import OF_DECISIONS, Data, all_or_nothing, asked
 from pegasos.estimators.multiclass import MulticlassTask
 from pegasos.estimators.one_vs_all import Task, solve
 from pegasos.estimators.one_vs_one import PairTask
@@ -61,6 +61,7 @@ class LinearClassifier(ProbabilisticClassifier):
     def _loss(self) -> Any:
         raise NotImplementedError
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit to rows X and labels y.
@@ -84,6 +85,8 @@ class LinearClassifier(ProbabilisticClassifier):
         with self._at_work():
             data = self._read(X, y, sample_weight)
             task = self._task(data, loss, stop)
+            left = max(0.0, began + stop.max_seconds - time.perf_counter())
+            task = task._replace(stop=replace(task.stop, max_seconds=left))
             starts = self._warm_starts(task.shapes)
             if starts is not None:
                 task = task.begun(starts, self.intercept_)

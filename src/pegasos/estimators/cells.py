@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.callback import with_callbacks
 
+from pegasos.core.deadline import until
 from pegasos.core.threads import allowed, available, use_threads
 from pegasos.estimators import parameters as par
 from pegasos.estimators.cell_choice import choose, judges_of, settings_of
@@ -24,7 +25,7 @@ from pegasos.estimators.cell_task import (
     scores_by_cell,
     task_of,
 )
-from pegasos.estimators.classifier import Data, asked
+from pegasos.estimators.classifier import Data, all_or_nothing, asked
 from pegasos.estimators.kernel import SVC
 from pegasos.estimators.kernel_checks import warn_unless_kernel
 from pegasos.estimators.kernel_machine import KernelMachine
@@ -178,6 +179,7 @@ class CellSVC(KernelMachine):
         with super()._at_work(), use_threads(min(allowed(), available())):
             yield
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit to rows X and labels y.
@@ -231,7 +233,8 @@ class CellSVC(KernelMachine):
         end = time.perf_counter() + stop.max_seconds
         seed = par.seed_of(self.random_state)
         rng = np.random.default_rng(seed)
-        cells = self._shared_out(data, rng)
+        with until(end):
+            cells = self._shared_out(data, rng)
         members = list(map(np.union1d, cells.own, cells.near))
         settings = settings_of(self.select, Setting(float(self.C), self.kernel_))
         largest = data.X[max(members, key=len)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,6 +78,22 @@ def asked(estimator: Any, X: Any, finite: bool = True) -> Any:
         accept_large_sparse=True,
         ensure_all_finite=finite,
     )
+
+
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A fit that is refused leaves the estimator as it was."""
+
+    @functools.wraps(fit)
+    def careful(estimator, *args, **known):
+        before = vars(estimator).copy()
+        try:
+            return fit(estimator, *args, **known)
+        except Exception:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return careful
 
 
 class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from pegasos.core.deadline import until
 from pegasos.core.rows import n_rows
 from pegasos.data.check import as_rows
 from pegasos.estimators import parameters as par
 from pegasos.estimators.classifier import Data, kept_weights
 from pegasos.estimators.growth import FIRST, grown
 from pegasos.estimators.mapped import MappedClassifier
-from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.online import PegasosClassifier
 from pegasos.maps.fourier import FourierMap
-from pegasos.maps.image import in_dtype, width
+from pegasos.maps.image import in_dtype, n_raw, width
 from pegasos.maps.mapped_rows import MappedRows, image_of
 from pegasos.maps.nystrom import NystroemMap
 from pegasos.objective.kernel_names import kernel_of
 from pegasos.objective.kernels import resolved
-from pegasos.solvers.driver import Stop
 
 MAPS = ("nystroem", "fourier")
 SOLVERS = (*par.SOLVERS, "pegasos")
@@ -52,7 +50,7 @@ class FixedSizeSVC(MappedClassifier):
         As in `LinearSVC`; on a stream 1e-4 by default, in place of C.
     C, tol, max_iter, max_time, stop, intercept, fit_intercept, intercept_scaling,
     class_weight, multi_class, n_threads, random_state, verbose
-        As in `LinearSVC`; max_time counts all of the fit.
+        As in `LinearSVC`; max_time counts all of the fit, and ends the choice of prototypes.
     loss : {"squared_hinge", "hinge", "pinball", "logistic"} or a loss object, default=None
         None: "squared_hinge", and "hinge" on a stream.
     solver : {"auto", "dual", "newton", "newton_cg", "interior", "pegasos"}, default="auto"
@@ -68,7 +66,7 @@ class FixedSizeSVC(MappedClassifier):
     map_ : NystroemMap or FourierMap
         The fitted map.
     m_ : int
-        Prototypes that were asked for, or found by "auto".
+        Prototypes, or columns of waves: where rows are few, fewer than were asked for.
     growth_ : list of (m, score, seconds)
         What m="auto" tried.
     in_memory_ : bool
@@ -160,11 +158,10 @@ class FixedSizeSVC(MappedClassifier):
         grows = self.m == "auto"
         growth = grown(self, data, kernel, self._most(data)) if grows else []
         best = max(growth, key=lambda tried: tried.score).m if growth else FIRST
-        found = self._map_of(kernel, best if grows else self.m).fit(data.X)
-        self._has_room(len(data.label) * width(found._image) * data.X.dtype.itemsize)
+        with until(began + self._stop().max_seconds):
+            found = self._map_of(kernel, best if grows else self.m).fit(data.X)
         self._adopt(found)
         self.growth_ = growth
-        self._spent = time.perf_counter() - began
         return data
 
     def _map_of(self, kernel: Any, m: Any) -> NystroemMap | FourierMap:
@@ -186,7 +183,11 @@ class FixedSizeSVC(MappedClassifier):
 
     def _adopt(self, found: NystroemMap | FourierMap) -> None:
         super()._adopt(found)
-        self.m_, self.growth_, self.in_memory_ = found.m, [], False
+        self.growth_, self.in_memory_ = [], False
+
+    @property
+    def m_(self) -> int:
+        return n_raw(self.map_._image.features)
 
     def _most(self, data: Data) -> int:
         """Prototypes that the solver has room for."""
@@ -223,10 +224,6 @@ class FixedSizeSVC(MappedClassifier):
         scores = super()._left_out(task, data, folds, deadline)
         self.in_memory_ = kept
         return scores
-
-    def _task(self, data: Data, loss: Any, stop: Stop) -> Task:
-        left = max(stop.max_seconds - self._spent, 0.0)
-        return super()._task(data, loss, replace(stop, max_seconds=left))
 
     def _solver(self) -> Any:
         if par.one_of("solver", self.solver, SOLVERS) != "pegasos":

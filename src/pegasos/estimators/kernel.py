@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.callback import with_callbacks
 
 from pegasos.estimators import parameters as par
+from pegasos.estimators.classifier import all_or_nothing
 from pegasos.estimators.kernel_machine import KernelMachine
 from pegasos.objective.losses import Pinball
 from pegasos.solvers.auto import Choice
@@ -152,6 +153,7 @@ class SVC(KernelMachine):
         self.max_time = max_time
         self.warm_start = warm_start
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit to rows X and labels y.

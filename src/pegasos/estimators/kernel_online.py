@@ -15,7 +15,7 @@ from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
-from pegasos.estimators.classifier import asked
+from pegasos.estimators.classifier import all_or_nothing, asked
 from pegasos.estimators.kernel_checks import warn_unless_kernel
 from pegasos.estimators.kernel_learners import Counting, Learner, Projecting, learner_of
 from pegasos.estimators.one_vs_all import Task
@@ -142,6 +142,7 @@ class KernelPegasosClassifier(Thresholds, ClassifierMixin, BaseEstimator):
         self.n_threads = n_threads
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Fit to rows X and labels y.
 

@@ -8,7 +8,7 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators.base import LinearClassifier
 from pegasos.estimators.folds import cross_validate_path
 from pegasos.estimators.path import fit_path
-from pegasos.objective.losses import Hinge, Logistic
+from pegasos.objective.losses import Logistic
 
 COMMON = """C : float, default=1.0
         Weight of the data against the penalty: 1/2 ||w||^2 + C * sum of losses.
@@ -200,11 +200,7 @@ class LinearSVC(ExactClassifier):
     _modes = ("ovr", "ovo", "crammer_singer")
 
     def _loss(self) -> Any:
-        loss = par.loss_of(self.loss)
-        if self.multi_class != "crammer_singer":
-            return loss
-        untouched = isinstance(self.loss, str) and self.loss == "squared_hinge"
-        return par.loss_of_all_classes(self.loss, Hinge() if untouched else loss)
+        return par.loss_in(self.multi_class, self.loss)
 
 
 class LogisticRegression(ExactClassifier):

@@ -63,7 +63,7 @@ def _of_nystroem(estimator: FixedSizeSVC) -> tuple[dict[str, Any], dict[str, np.
     facts = {
         "kernel": to_json(kernel),
         "entropy": float(given.entropy_).hex(),
-        **_settled(estimator),
+        "in_memory": bool(estimator.in_memory_),
     }
     arrays = {
         "sqnorms": sqnorms,
@@ -108,18 +108,13 @@ def _nystroem(estimator: FixedSizeSVC, record: MapRecord, r: int) -> None:
     _settle(estimator, made, facts)
 
 
-def _settled(estimator: FixedSizeSVC) -> dict[str, Any]:
-    return {"m": int(estimator.m_), "in_memory": bool(estimator.in_memory_)}
-
-
 def _settle(estimator: FixedSizeSVC, made: Any, facts: dict[str, Any]) -> None:
-    estimator.map_, estimator.m_ = made, int(facts["m"])
-    estimator.in_memory_ = facts["in_memory"] is True
+    estimator.map_, estimator.in_memory_ = made, facts["in_memory"] is True
 
 
 def _of_fourier(estimator: FixedSizeSVC) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     features = estimator.map_._image.features
-    facts = {"kernel": to_json(estimator.map_.kernel_), **_settled(estimator)}
+    facts = {"kernel": to_json(estimator.map_.kernel_), "in_memory": bool(estimator.in_memory_)}
     return facts, {"frequencies": as_given(features.frequencies)}
 
 
@@ -150,11 +145,23 @@ def _of_polynomial(estimator: PolynomialSVC) -> tuple[dict[str, Any], dict[str, 
     return {"gamma": float(estimator.map_.gamma_).hex()}, {}
 
 
-def _polynomial(estimator: PolynomialSVC, record: MapRecord, width: int) -> None:
+def _products(record: MapRecord) -> PolynomialMap:
     gamma = float.fromhex(record.facts["gamma"])
     if not math.isfinite(gamma):
         raise ValueError(f"gamma: must be finite, got {gamma}")
-    made = _given(PolynomialMap, record).settle_for(record.n_features, gamma)
+    return _given(PolynomialMap, record).settle_for(record.n_features, gamma)
+
+
+def column_names(record: MapRecord, columns: set[int], features: list[str]) -> dict[int, str]:
+    """Names of some columns of a map, from those of features, if it is one that can name them."""
+    if "gamma" not in record.facts:
+        return {}
+    with facts_of_a_file("map"):
+        return _products(record).names_of(columns, features)
+
+
+def _polynomial(estimator: PolynomialSVC, record: MapRecord, width: int) -> None:
+    made = _products(record)
     if made._n_features_out != width:
         raise ValueError(f"width: {made._n_features_out} columns for {width} weights")
     if hasattr(estimator, "feature_names_in_"):

@@ -17,13 +17,12 @@ from pegasos.estimators import parameters as par
 from pegasos.estimators.base import OF_A_FIT, LinearClassifier
 from pegasos.estimators.online import PegasosClassifier
 from pegasos.estimators.streams import OF_A_STREAM, OnStream
-from pegasos.objective.losses import Hinge, Logistic
+from pegasos.objective.losses import Logistic
 
 _SHARED = (
     *("lam", "intercept", "fit_intercept", "intercept_scaling", "class_weight", "multi_class"),
     *("probability", "n_threads", "random_state"),
 )
-_FEW = 100  # rows that a map may be fitted to without a word
 _VALUES = 1 << 24  # of the image of a part of a block
 _OF_WEIGHTS = ("coef_", "intercept_", "classes_", *OF_A_FIT, *OF_A_STREAM)
 
@@ -37,11 +36,7 @@ class MappedClassifier(OnStream, LinearClassifier):
 
     def _loss(self) -> Any:
         given = "squared_hinge" if self.loss is None else self.loss
-        named = given if isinstance(given, str) else ""
-        loss = par.loss_of(Logistic() if named == "logistic" else given)
-        if self.multi_class != "crammer_singer":
-            return loss
-        return par.loss_of_all_classes(self.loss, Hinge() if named == "squared_hinge" else loss)
+        return par.loss_in(self.multi_class, given, {**par.LOSSES, "logistic": Logistic})
 
     def _new_map(self) -> Any:
         """The map that the parameters ask for, not yet fitted."""
@@ -109,7 +104,7 @@ class MappedClassifier(OnStream, LinearClassifier):
 
     def _map_of_first(self, X: Any) -> Any:
         made = self._new_map()
-        least = made.m if hasattr(made, "prototypes") else _FEW * isinstance(made.gamma, str)
+        least = made.rows_wanted()
         if X.shape[0] < least:
             warn(
                 f"the map is fitted to the {X.shape[0]} rows of the first block, and stays: call "
@@ -156,7 +151,7 @@ def _learn(learner: PegasosClassifier, made: Any, X: Any, y, classes, sample_wei
         return
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if classes is None and not hasattr(learner, "_stream"):
-        classes = np.unique(y[weight != 0.0])
+        classes = np.unique(y)
     for s in range(0, X.shape[0], size):
         part = slice(s, s + size)
         learner.partial_fit(made.mapped(X[part]), y[part], classes, weight[part])

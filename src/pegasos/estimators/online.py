@@ -268,9 +268,7 @@ class PegasosClassifier(OnStream, LinearClassifier):
         return par.class_factors(given, classes)[label], counts
 
     def _loss(self) -> Any:
-        if isinstance(self.loss, str):
-            par.one_of("loss", self.loss, tuple(LOSSES))
-        loss = LOSSES[self.loss]() if isinstance(self.loss, str) else par.loss_of(self.loss)
+        loss = par.loss_of(self.loss, LOSSES)
         several = self.multi_class == "crammer_singer"
         return par.loss_of_all_classes(self.loss, loss) if several else loss
 

@@ -21,18 +21,26 @@ SOLVERS = ("auto", "dual", "newton", "newton_cg", "interior")
 INTERCEPTS = ("free", "penalised", "none")
 
 
-def loss_of(value: Any) -> Any:
+def loss_of(value: Any, names: dict[str, Any] = LOSSES) -> Any:
     """A loss from its name or from a loss object."""
     if isinstance(value, str):
-        if value not in LOSSES:
-            names = ", ".join(repr(n) for n in LOSSES)
+        if value not in names:
+            known = ", ".join(repr(n) for n in names)
             raise ValueError(
-                f"loss must be one of {names} or a loss object such as Pinball(0.3), got {value!r}"
+                f"loss must be one of {known} or a loss object such as Pinball(0.3), got {value!r}"
             )
-        return LOSSES[value]()
+        return names[value]()
     if isinstance(value, Pinball) and not 0.0 <= value.tau <= 1.0:
         raise ValueError(f"Pinball needs 0 <= tau <= 1, got {value.tau!r}")
     return check_loss(value)
+
+
+def loss_in(multi_class: Any, value: Any, names: dict[str, Any] = LOSSES) -> Any:
+    """The loss of the problems of a mode, where "squared_hinge" is the default and so gives way."""
+    if multi_class != "crammer_singer":
+        return loss_of(value, names)
+    untouched = isinstance(value, str) and value == "squared_hinge"
+    return loss_of_all_classes(value, Hinge() if untouched else loss_of(value, names))
 
 
 def loss_of_all_classes(given: Any, loss: Any) -> Any:

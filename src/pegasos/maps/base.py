@@ -14,6 +14,7 @@ from pegasos.data.check import small_dtype
 from pegasos.maps.sample import is_stream, named, sample_rows
 
 SAMPLE = 20_000  # rows to draw from a stream, at least
+FEW = 100  # rows whose variance says little of others
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -40,6 +41,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if names and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
         return sample
+
+    def rows_wanted(self) -> int:
+        """How many rows a fit should have at least, if the map is to be used for others."""
+        raise NotImplementedError
 
     def longest_image(self, X: Any) -> int:
         """The most values that a row of X is mapped to."""

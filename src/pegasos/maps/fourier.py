@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from pegasos.core.parameters import count, seed_of
+from pegasos.maps.base import FEW
 from pegasos.maps.image import Image, Waves, width
 from pegasos.maps.nystrom import ImageMap
-from pegasos.objective.kernel_names import kernel_of
+from pegasos.objective.kernel_names import is_of_rows, kernel_of
 from pegasos.objective.kernel_points import points
-from pegasos.objective.kernels import Gaussian, Laplacian, Linear, resolved
+from pegasos.objective.kernels import Gaussian, Laplacian, Linear, leaves, resolved
 
 
 class FourierMap(ImageMap):
@@ -104,6 +105,10 @@ class FourierMap(ImageMap):
         self._image = Image(Waves(frequencies, waves**-0.5), np.zeros((0, 0)))
         self.n_components_ = width(self._image)
         return self
+
+    def rows_wanted(self) -> int:
+        kernel = kernel_of(self.kernel, self.gamma)
+        return FEW * any(is_of_rows(value) for leaf in leaves(kernel) for value in leaf)
 
 
 def _frequencies(kernel: Any, waves: int, d: int, orthogonal: bool, rng: Any) -> np.ndarray:

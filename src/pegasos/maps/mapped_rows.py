@@ -67,22 +67,27 @@ def _block(image: Image) -> int:
     return max(64, _VALUES // n_raw(image.features))
 
 
-def _each(X: MappedRows, index: np.ndarray, work: Callable[..., None], size: int = 0) -> list[Any]:
-    """What work(total, rows, chosen) adds up to in each of some chunks of the chosen rows.
+def _each(X: MappedRows, work: Callable[..., None], index: Any = None, size: int = 0) -> list[Any]:
+    """What work(total, rows, chosen) adds up to in each of some chunks of the chosen rows; of all
+    rows, in the blocks of X W, if none are chosen.
 
     `size`: of the blocks that are sums of matrices, which are large and so few.
     """
-    chunks = _FEW if size else _CHUNKS
+    n, chunks = n_rows(X) if index is None else len(index), _FEW if size else _CHUNKS
     size = size or _block(X.image)
+    length = max(size, -(-n // chunks))
+    if index is None:
+        length += -length % size
 
     def part(start: int, stop: int) -> list[Any]:
         total: list[Any] = []
         for s in range(start, stop, size):
-            chosen = index[s : min(s + size, stop)]
+            block = slice(s, min(s + size, stop))
+            chosen = block if index is None else index[block]
             work(total, gathered(X.rows, chosen), chosen)
         return total
 
-    return run_blocks(part, len(index), max(size, -(-len(index) // chunks)))
+    return run_blocks(part, n, length)
 
 
 def _add(total: list[Any], more: Any) -> None:
@@ -96,7 +101,8 @@ def _sum(parts: list[list[Any]], nothing: np.ndarray) -> np.ndarray:
     """In the order of the chunks, so that it has the same bits on any number of threads."""
     total = nothing
     for part in parts:
-        total += part[0]
+        for one in part:
+            total += one
     return total
 
 
@@ -188,17 +194,12 @@ def _(rows, W):
 def _(rows, a):
     """Over the blocks of X W, whole ones: a value is rounded by the shape of its block, and P and D
     of a certificate must be of the same rows."""
-    n, size = n_rows(rows), _block(rows.image)
 
-    def part(start: int, stop: int) -> list[Any]:
-        total = [np.zeros(n_raw(rows.image.features) + 1)]
-        for s in range(start, stop, size):
-            block = slice(s, min(s + size, stop))
-            if a[block].any():
-                _add(total, combine(_raw_rows(rows, gathered(rows.rows, block)), a[block]))
-        return total
+    def add(total, some, block):
+        if a[block].any():
+            _add(total, combine(_raw_rows(rows, some), a[block]))
 
-    return _gathered(rows, run_blocks(part, n, size * max(1, -(-n // (size * _CHUNKS)))))
+    return _gathered(rows, _each(rows, add))
 
 
 @bent.register(MappedRows)
@@ -209,7 +210,7 @@ def _(rows, h, x):
         K = _raw_rows(rows, some)
         _add(total, combine(K, h[chosen] * products(K, b)))
 
-    return _gathered(rows, _each(rows, np.flatnonzero(h), add))
+    return _gathered(rows, _each(rows, add, np.flatnonzero(h)))
 
 
 def _gathered(rows: MappedRows, parts: list[list[Any]]) -> np.ndarray:
@@ -224,7 +225,7 @@ def _(rows, h):
         map_into(Z, rows.image, some)
         _add(total, squares(DenseRows(frozen(Z), rows.bias), h[chosen]))
 
-    return _sum(_each(rows, np.flatnonzero(h), add), np.zeros(n_columns(rows) + 1))
+    return _sum(_each(rows, add, np.flatnonzero(h)), np.zeros(n_columns(rows) + 1))
 
 
 @gram.register(MappedRows)
@@ -236,5 +237,5 @@ def _(rows, h, dtype, columns):
         used = written if columns.size == written.shape[1] else written[:, columns]
         _add(total, (used.T @ used).astype(np.float64, copy=False))
 
-    parts = _each(rows, np.flatnonzero(h), add, max(256, columns.size // 2))
+    parts = _each(rows, add, np.flatnonzero(h), max(256, columns.size // 2))
     return _sum(parts, np.zeros((columns.size, columns.size)))

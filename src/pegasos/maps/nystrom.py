@@ -158,6 +158,9 @@ class NystroemMap(ImageMap):
         self.dropped_ = len(values) - self.n_components_
         return self
 
+    def rows_wanted(self) -> int:
+        return count("m", self.m)
+
     @property
     def components_(self) -> np.ndarray:
         return as_given(self._image.features.prototypes)

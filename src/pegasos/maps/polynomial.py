@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,8 @@ from pegasos.core.polynomial import (
 from pegasos.core.rows import n_rows
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import as_rows
-from pegasos.maps.base import FeatureMap
+from pegasos.maps.base import FEW, FeatureMap
+from pegasos.objective.kernel_names import is_of_rows
 from pegasos.objective.kernels import check_number, gamma_of
 
 WIDE = 10_000  # columns: an array that is mapped to more of them becomes a CSR matrix
@@ -172,8 +173,8 @@ class PolynomialMap(FeatureMap):
 
     def rows(self, X: Any, bias: float = 0.0) -> PolynomialRows:
         """The mapped rows of a checked array or CSR matrix, for solvers: nothing is written out."""
-        base = as_rows(X if sp.issparse(X) else sp.csr_array(X), bias)
-        return polynomial_rows(base, self._monomials)
+        base = as_rows(X if sp.issparse(X) else sp.csr_array(X))
+        return polynomial_rows(base, self._monomials, bias)
 
     def transform(self, X):
         """phi(X), in the dtype of X.
@@ -195,6 +196,9 @@ class PolynomialMap(FeatureMap):
             mapped.sum_duplicates()
         return mapped
 
+    def rows_wanted(self) -> int:
+        return FEW * (self.coefficients == "kernel" and is_of_rows(self.gamma))
+
     def longest_image(self, X: Any) -> int:
         entries = int(np.diff(X.indptr).max(initial=0)) if sp.issparse(X) else X.shape[1]
         dense = not sp.issparse(X) and self._n_features_out <= WIDE
@@ -215,8 +219,15 @@ class PolynomialMap(FeatureMap):
         names = _check_feature_names_in(self, input_features)
         if self._n_features_out < self.n_columns_:
             return super().get_feature_names_out()
-        found = [_name(names, chosen) for chosen in _chosen(len(names), *self._shape)]
-        return np.array(found, dtype=object)
+        found = self.names_of(range(self.n_columns_), names)
+        return np.array(list(found.values()), dtype=object)
+
+    def names_of(self, columns: Container[int], names: Any) -> dict[int, str]:
+        """Of some columns, from names of all features; hashed ones have none."""
+        if self._n_features_out < self.n_columns_:
+            return {}
+        every = enumerate(_chosen(self.n_features_in_, *self._shape))
+        return {j: _name(names, chosen) for j, chosen in every if j in columns}
 
 
 def _roots(degree: int, gamma: float, coef0: float) -> list[float]:

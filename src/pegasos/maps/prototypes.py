@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigvalsh
 
+from pegasos.core.deadline import is_over
 from pegasos.core.jit import hot
 from pegasos.core.matrix import sqnorms
 from pegasos.core.rows import CsrRows, DenseRows
@@ -54,6 +55,8 @@ def by_entropy(kernel: Any, points: Points, m: int, rng: np.random.Generator) ->
     K = block(kernel, take(points, index), take(points, index))
     sums = K.sum(axis=1, dtype=np.float64)
     for s in range(0, len(others), _BATCH):
+        if is_over():
+            break
         names = others[s : s + _BATCH]
         batch = take(points, names)
         towards = block(kernel, batch, take(points, index))

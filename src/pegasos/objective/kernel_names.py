@@ -28,6 +28,11 @@ NAMED: dict[str, Callable[[Any, int, float], Any]] = {
 }
 
 
+def is_of_rows(value: Any) -> bool:
+    """Whether a parameter of a kernel is a number that rows decide."""
+    return isinstance(value, str) and value == "scale"
+
+
 def kernel_of(k: Any, gamma: Any = "scale", degree: int = 3, coef0: float = 0.0) -> Any:
     """A kernel from scikit-learn's names and parameters, a function, or a kernel itself.
 

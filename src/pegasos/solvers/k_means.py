@@ -4,7 +4,8 @@ It begins with twice as many rows as centres are wanted, drawn in a few rounds i
 squared distance from those of the rounds before. Of these as many as wanted stay, drawn in the same
 way almost one by one, each with the weight of the rows that it is nearest to (Arthur and
 Vassilvitskii 2007; Bahmani et al. 2012). Distances are those of `objective.nearest`, so of arrays
-between rows that were moved to their mean.
+between rows that were moved to their mean. When time is up (`core.deadline`), the rows that lack
+are drawn at once, and one pass is the last.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from pegasos.core.deadline import is_over
 from pegasos.objective.kernel_points import Points, n_points, take
 from pegasos.objective.nearest import nearest, places
 
@@ -29,12 +31,16 @@ def k_means(X: Any, k: int, rng: Any) -> Any:
     means = X[_spread_out(rows, k, rng)]
     for _ in range(_PASSES):
         means = _means(X, nearest(rows, places(means, rows))[0][:, 0])
+        if is_over():
+            break
     return means
 
 
 def _spread_out(rows: Points, k: int, rng: Any) -> np.ndarray:
     """Which rows to begin with."""
     first = _drawn(rows, np.ones(n_points(rows)), 2 * k, -(-2 * k // _ROUNDS), rng)
+    if is_over():
+        return first[:k]
     some = take(rows, first)
     weight = np.bincount(nearest(rows, some)[0][:, 0], minlength=first.size)
     return first[_drawn(some, weight, k, -(-k // _TURNS), rng)]
@@ -49,11 +55,13 @@ def _drawn(rows: Points, weight: np.ndarray, k: int, each: int, rng: Any) -> np.
         away[away <= _ROUNDING * rows.sqnorms] = 0.0
         away[new] = 0.0
         mass = weight * away
-        more = min(each, k - index.size, np.count_nonzero(mass))
-        if more == 0:
+        lack = k - index.size
+        more = min(lack if is_over() else each, lack, np.count_nonzero(mass))
+        if more > 0:
+            new = rng.choice(n, more, replace=False, p=mass / mass.sum())
+            index = np.append(index, new)
+        if more in (0, lack):
             return index
-        new = rng.choice(n, more, replace=False, p=mass / mass.sum())
-        index = np.append(index, new)
 
 
 def _means(X: Any, label: np.ndarray) -> Any:

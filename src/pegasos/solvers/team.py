@@ -4,11 +4,13 @@ Each epoch deals the shuffled rows to K threads. A thread takes the steps of `so
 rows with a copy of w of its own; after a round of so many rows all meet and add their moves up:
 
     w <- w + theta dw,  alpha <- alpha + theta dalpha,    dw = sum_k (w_k - w)
-    theta = min(1, (-w.dw - sum_i [c_i l*(-alpha_i'/c_i) - c_i l*(-alpha_i/c_i)]) / ||dw||^2)
+    theta = min(1, (gain + bend / 2) / (||dw||^2 + bend)),  bend = sum_i r dalpha_i^2 / c_i
+    gain = -w.dw - sum_i [c_i l*(-(alpha_i + dalpha_i)/c_i) - c_i l*(-alpha_i/c_i)]
 
-theta maximises a lower bound of the dual on the segment (exact for piecewise linear losses), so the
-dual never falls. Rounds are as short as the cost of a meeting, about d additions, allows: with
-64 of them in an epoch the threads need no more epochs than one alone, with 4 five times as many.
+theta maximises the dual on the segment where it is quadratic (`objective.losses.parabola`), else,
+with bend = 0, a lower bound of it: the dual never falls. Rounds are as short as the cost of a
+meeting, about d additions, allows: with 64 of them in an epoch the threads need no more epochs than
+one alone, with 4 five times as many.
 
 Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one round an epoch.
 """
@@ -96,35 +98,37 @@ def _part(problem, place, team, part, pace):
             before[t] = place.alpha[chosen[t]]
         a, b, c, _, d = steps(problem, place, own, first, s)
         terms, losses, aside, moves = terms + a, losses + b, aside + c, moves + d
-        sums[k, at] = _change(problem, place.alpha, before, chosen)
+        sums[k, at], sums[k, at + 3] = _change(problem, place, before, chosen)
         meet(team.gate, K)
         sums[k, at + 1], sums[k, at + 2] = _merge(w, pieces, move)
         meet(team.gate, K)
-        gain, square = sums[0, at] + sums[0, at + 1], sums[0, at + 2]
-        for p in range(1, K):
-            gain += sums[p, at] + sums[p, at + 1]
-            square += sums[p, at + 2]
+        tilt, bend = 0.0, 0.0
+        for p in range(K):
+            tilt += sums[p, at] + sums[p, at + 1] + 0.5 * sums[p, at + 3]
+            bend += sums[p, at + 2] + sums[p, at + 3]
         theta = 1.0
-        if gain < _FULL * square:
-            theta = max(0.0, gain / square)
+        if tilt < _FULL * bend:
+            theta = max(0.0, tilt / bend)
             _spread(w, pieces, move, theta - 1.0)
             _shorten(place.alpha, before, chosen, theta)
             meet(team.gate, K)
         if k == 0:  # what all gained together
-            total += theta * (gain - 0.5 * theta * square)
+            total += theta * (tilt - 0.5 * theta * bend)
     return terms, losses, aside, total, moves
 
 
 @helper
-def _change(problem, alpha, before, chosen):
-    """By how much the steps on these rows lowered sum c_i l*(-alpha_i/c_i)."""
-    total = 0.0
+def _change(problem, place, before, chosen):
+    """By how much the steps on these rows lowered sum c_i l*(-alpha_i/c_i), and its curvature."""
+    r = place.r if place.r > 0.0 else 0.0
+    total, bend = 0.0, 0.0
     for t in range(chosen.shape[0]):
         i = chosen[t]
-        c, new, old = problem.c[i], alpha[i], before[t]
+        c, new, old = problem.c[i], place.alpha[i], before[t]
         if new != old:
             total += c * conjugate(problem.loss, old / c) - c * conjugate(problem.loss, new / c)
-    return total
+            bend += r * (new - old) * ((new - old) / c)
+    return total, bend
 
 
 @helper
