@@ -21,8 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
-from pegasos.core.lanes import LANES, lines
+from pegasos.core.lanes import LANES, lines, put
 from pegasos.core.many import row_axpys, row_dots
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import shuffle, stream
@@ -39,6 +40,10 @@ _AHEAD = 3
 _TICK = 1 << 21  # entries that a thread visits between two looks at the clock
 _SHARE = 1.0  # of the goal: what the estimate must show before a certificate is made
 _TRIES = 3  # certificates of a lane before it is left to others
+
+
+_NUMBERS = 10  # of a lane at a row, the lines of an array
+_RADIUS, _TERMS, _LOSSES, _ASIDE, _TARGET, _OLD, _C, _SCORE, _NEW, _STEP = range(_NUMBERS)
 
 
 class Lane(NamedTuple):
@@ -150,7 +155,7 @@ class _Group:
         W[:] = self.centers
         sums = (np.zeros(LANES) for _ in range(3))
         order = np.flatnonzero(self.members)
-        radius = np.full(LANES, np.inf)
+        radius = np.full(LANES, np.finfo(float).max)  # not inf: 0 times it is 0
         self.state = LaneState(lines(len(c)), W, self.members.copy(), order, radius, *sums)
         self.active = len(order)
         self.problems = problems  # the last: from here on it has begun
@@ -261,9 +266,12 @@ def _sqdist(W, centers):
 @hot
 def _sweep(problem, state, targets, place):
     """Steps on up to `visits` rows from place s on; returns place, active rows, visits left."""
-    rows, loss, order, wanted = problem.rows, problem.loss, state.order, state.wanted
+    rows, order, wanted = problem.rows, state.order, state.wanted
     s, active, visits = place
-    z, step = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    line = np.empty((1, LANES), np.float32)
+    work = np.empty((_NUMBERS, LANES))  # one array: the compiler sees that its lines are apart
+    work[_RADIUS], work[_TERMS], work[_LOSSES] = state.radius, state.terms, state.losses
+    work[_ASIDE], work[_TARGET] = state.aside, targets
     while s < active and visits > 0:
         visits -= 1
         if s + _AHEAD < active:
@@ -275,32 +283,47 @@ def _sweep(problem, state, targets, place):
             prefetch(problem.y, ahead)
             prefetch(wanted, ahead)
         i = order[s]
-        label, q, root = problem.y[i], problem.q[i], np.sqrt(problem.q[i])
-        want, left, moved = wanted[i], 0, False
-        row_dots(rows, i, state.W, z)
-        for p in range(LANES):
-            step[p] = 0.0
-            if (want >> p) & 1:
-                y = 1.0 if label == targets[p] else -1.0
-                c, old, at = np.float64(problem.c[i, p]), state.alpha[i, p], y * z[p]
-                cost = c * value(loss, at)
-                if state.radius[p] < np.inf and settled(loss, old / c, at, state.radius[p] * root):
-                    state.aside[p] += cost
-                    continue
-                left |= 1 << p
-                state.losses[p] += cost
-                state.terms[p] += cost + c * conjugate(loss, old / c) + old * at
-                new = np.float32(dual_step(loss, np.float64(old), at, q, c))
-                if new != old:
-                    state.alpha[i, p] = new
-                    step[p] = (new - old) * y
-                    moved = True
+        row_dots(rows, i, state.W, line)
+        put(line, 0, 1.0, work, _SCORE)
+        put(state.alpha, i, 1.0, work, _OLD)
+        put(problem.c, i, 1.0, work, _C)
+        left, moved = _steps(problem, i, wanted[i], work)
         wanted[i] = left
         if left == 0:
             active -= 1
             order[s], order[active] = order[active], i
             continue
         if moved:
-            row_axpys(rows, i, step, state.W)
+            put(work, _NEW, 1.0, state.alpha, i)
+            put(work, _STEP, 1.0, line, 0)
+            row_axpys(rows, i, line, state.W)
         s += 1
+    state.terms[:], state.losses[:], state.aside[:] = work[_TERMS], work[_LOSSES], work[_ASIDE]
     return s, active, visits
+
+
+@helper
+def _steps(problem, i, want, work):
+    """The steps of all lanes on row i; which of them still want it, and whether any moved.
+
+    Without branches, so that it becomes vector instructions.
+    """
+    loss, label, q, root = problem.loss, problem.y[i], problem.q[i], np.sqrt(problem.q[i])
+    left, moved = 0, 0
+    for p in range(LANES):
+        y = 1.0 if label == work[_TARGET, p] else -1.0
+        c, old, at = work[_C, p], work[_OLD, p], y * work[_SCORE, p]
+        share, cost = old / c, c * value(loss, at)
+        term = cost + c * conjugate(loss, share) + old * at
+        new = np.float64(np.float32(dual_step(loss, old, at, q, c)))
+        wants = (want >> p) & 1 != 0
+        leaves = wants & settled(loss, share, at, work[_RADIUS, p] * root)
+        stays = wants & (not leaves)
+        work[_LOSSES, p] += cost if stays else 0.0
+        work[_TERMS, p] += term if stays else 0.0
+        work[_ASIDE, p] += cost if leaves else 0.0
+        new = new if stays else old
+        work[_NEW, p], work[_STEP, p] = new, (new - old) * y
+        left |= np.int64(stays) << p
+        moved |= np.int64(new != old)
+    return left, moved
