@@ -47,24 +47,24 @@ _RADIUS, _TERMS, _LOSSES, _ASIDE, _TARGET, _OLD, _C, _SCORE, _NEW, _STEP = range
 
 
 class Lane(NamedTuple):
-    """A problem: class `target` against the rest, weights C c_i; c_i = 0: row i is not in it."""
+    """A problem: class `target` against the rest, weights C c_i; c_i = 0: row i is not in it.
+
+    If `w_only` and near enough, it leaves w and a certificate, not alpha and margins.
+    """
 
     target: int
     C: float
     center: np.ndarray
     c: np.ndarray
+    w_only: bool = False
 
 
 class Many(NamedTuple):
-    """What problems share (not y, c, w0); the class of each row; the lanes.
-
-    If `w_only`, who comes near enough leaves w and a certificate, not alpha and margins.
-    """
+    """What problems share (not y, c, w0); the class of each row; the lanes."""
 
     shared: Problem
     label: np.ndarray
     lanes: list[Lane]
-    w_only: bool = False
 
     def problem(self, p: int) -> Problem:
         """One of the problems on its own."""
@@ -82,10 +82,14 @@ class Goal(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The answer of a lane and the epochs it took."""
+    """The answer of a lane and the epochs it took; `told` says where that was."""
 
     best: Evaluation
     epochs: int
+
+    @property
+    def told(self) -> str:
+        return f"first {self.epochs} epochs together with other problems"
 
 
 class LaneState(NamedTuple):
@@ -131,6 +135,7 @@ class _Group:
         self.many, self.part, self.goal = many, part, goal
         self.problems: list[Problem] = []
         self.found: list[Found] = []
+        self.near: dict[int, Found] = {}
         self.epoch, self.cursor, self.look_back, self.tries = 0, 0, 10, 0
         self.share, self.rng = _SHARE, stream(seed)
         self.running, self.epochs = np.arange(LANES) < len(part), np.zeros(LANES, dtype=int)
@@ -216,19 +221,24 @@ class _Group:
         self.active = int(left.sum())
 
     def certified(self) -> list[Found]:
-        alphas = (self.state.alpha[:, k].astype(np.float64) for k in range(len(self.part)))
-        seen = evaluate_all(self.problems, alphas)
-        return [Found(best, int(epochs)) for best, epochs in zip(seen, self.epochs, strict=False)]
+        """All lanes, of which those that came near enough are not looked at again."""
+        left = [k for k in range(len(self.part)) if k not in self.near]
+        alphas = (self.state.alpha[:, k].astype(np.float64) for k in left)
+        seen = evaluate_all([self.problems[k] for k in left], alphas)
+        found = dict(self.near)
+        for k, best in zip(left, seen, strict=True):
+            found[k] = Found(best, int(self.epochs[k]))
+            if best.certificate.relative_gap <= self.goal.tol:
+                light = self.many.lanes[self.part[k]].w_only
+                self.near[k] = _light(found[k]) if light else found[k]
+        return [self.near.get(k, found[k]) for k in range(len(self.part))]
 
     def _certify(self) -> None:
         """The end, unless a lane has not come near enough and may go on."""
         found = self.certified()
-        gaps = np.array([answer.best.certificate.relative_gap for answer in found])
         self.tries += 1
-        short = np.flatnonzero(~(gaps <= self.goal.tol))
-        if self.many.w_only:
-            found = [_light(answer) if k not in short else answer for k, answer in enumerate(found)]
-        if not short.size or self.tries == _TRIES or self.epoch >= self.goal.max_epochs:
+        short = [k for k in range(len(found)) if k not in self.near]
+        if not short or self.tries == _TRIES or self.epoch >= self.goal.max_epochs:
             self.found, self.problems = found, []
             del self.state, self.members, self.centers
             return
@@ -309,7 +319,7 @@ def _steps(problem, i, want, work):
     Without branches, so that it becomes vector instructions.
     """
     loss, label, q, root = problem.loss, problem.y[i], problem.q[i], np.sqrt(problem.q[i])
-    left, moved = 0, 0
+    left, moved = np.int64(0), np.int64(0)
     for p in range(LANES):
         y = 1.0 if label == work[_TARGET, p] else -1.0
         c, old, at = work[_C, p], work[_OLD, p], y * work[_SCORE, p]
