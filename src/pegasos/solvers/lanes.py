@@ -21,29 +21,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pegasos.core.dispatch import helper
-from pegasos.core.jit import hot
-from pegasos.core.lanes import LANES, lines, put
-from pegasos.core.many import row_axpys, row_dots
-from pegasos.core.prefetch import prefetch
-from pegasos.core.rng import shuffle, stream
-from pegasos.core.rows import n_columns, n_entries, n_rows, row_prefetch
+from pegasos.core.lanes import LANES, lines
+from pegasos.core.rng import stream
+from pegasos.core.rows import n_columns, n_entries, n_rows
 from pegasos.core.threads import side_by_side
 from pegasos.objective.certificate import Evaluation, evaluate_all
-from pegasos.objective.losses import conjugate, dual_step, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.intercept import proximal_scale
-from pegasos.solvers.steps import settled
+from pegasos.solvers.lane_steps import epochs, lanes_at
 
-_AHEAD = 3
 _TICK = 1 << 21  # entries that a thread visits between two looks at the clock
 _SHARE = 1.0  # of the goal: what the estimate must show before a certificate is made
 _TRIES = 3  # certificates of a lane before it is left to others
-
-
-_NUMBERS = 10  # of a lane at a row, the lines of an array
-_RADIUS, _TERMS, _LOSSES, _ASIDE, _TARGET, _OLD, _C, _SCORE, _NEW, _STEP = range(_NUMBERS)
 
 
 class Lane(NamedTuple):
@@ -92,19 +82,6 @@ class Found(NamedTuple):
         return f"first {self.epochs} epochs together with other problems"
 
 
-class LaneState(NamedTuple):
-    """alpha, W and `wanted` (a bit per lane) as steps change them; radius; sums of the epoch."""
-
-    alpha: np.ndarray
-    W: np.ndarray
-    wanted: np.ndarray
-    order: np.ndarray
-    radius: np.ndarray
-    terms: np.ndarray
-    losses: np.ndarray
-    aside: np.ndarray
-
-
 def descend(
     many: Many, groups: list[list[int]], goal: Goal, seed: int
 ) -> tuple[list[Found | None], bool]:
@@ -147,29 +124,24 @@ class _Group:
     def _begin(self) -> None:
         problems = [self.many.problem(p) for p in self.part]
         shared = self.many.shared
-        c, self.targets = lines(n_rows(shared.rows)), np.full(LANES, -1)
-        self.centers = lines(n_columns(shared.rows) + 1)
+        c, targets = lines(n_rows(shared.rows)), np.full(LANES, -1)
+        centers = lines(n_columns(shared.rows) + 1)
         for k, problem in enumerate(problems):
-            c[:, k], self.targets[k] = problem.c, self.many.lanes[self.part[k]].target
-            self.centers[:, k] = problem.center
+            c[:, k], targets[k] = problem.c, self.many.lanes[self.part[k]].target
+            centers[:, k] = problem.center
         if shared.free:
-            shared = self._with_proximal_scale(problems)
+            shared = self._with_proximal_scale(problems, centers)
         self.problem = shared._replace(c=c, y=self.many.label)
         self.members = ((c > 0.0) @ (1 << np.arange(LANES))).astype(np.uint8)
-        W, self.sqdist = lines(len(self.centers)), np.zeros(LANES)
-        W[:] = self.centers
-        sums = (np.zeros(LANES) for _ in range(3))
-        order = np.flatnonzero(self.members)
-        radius = np.full(LANES, np.finfo(float).max)  # not inf: 0 times it is 0
-        self.state = LaneState(lines(len(c)), W, self.members.copy(), order, radius, *sums)
-        self.active = len(order)
+        self.state = lanes_at(centers, targets, self.members, self.running)
+        self.active = len(self.state.order)
         self.problems = problems  # the last: from here on it has begun
 
-    def _with_proximal_scale(self, problems: list[Problem]) -> Problem:
+    def _with_proximal_scale(self, problems: list[Problem], centers: np.ndarray) -> Problem:
         shared = self.many.shared
         bias, norms = shared.rows.bias, shared.q - shared.rows.bias**2
         s = proximal_scale(norms, min(float(problem.c.sum()) for problem in problems))
-        self.centers[-1] *= bias / s
+        centers[-1] *= bias / s
         return shared._replace(rows=shared.rows._replace(bias=s), q=norms + s**2)
 
     def advance(self, visits: int) -> None:
@@ -177,35 +149,23 @@ class _Group:
         if not self.begun:
             self._begin()
         while visits > 0 and np.any(self.running):
-            if self.cursor == 0:
-                shuffle(self.state.order, self.active, self.rng)
-            self.cursor, self.active, visits = _sweep(
-                self.problem, self.state, self.targets, (self.cursor, self.active, visits)
-            )
-            if self.cursor >= self.active:
-                self._end_of_epoch()
+            goal = self.share * self.goal.tol, min(self.look_back, self.goal.max_epochs)
+            before, place = self.epoch, (self.cursor, self.active, visits, self.epoch)
+            place = epochs(self.problem, self.state, place, goal, self.rng)
+            self.cursor, self.active, visits, self.epoch = place
+            self.epochs[self.running] = self.epoch
+            if self.epoch > before:
+                self._review()
         if not np.any(self.running):
             self._certify()
 
-    def _end_of_epoch(self) -> None:
-        s, free = self.state, self.problem.free
-        gap, pull = s.terms.copy(), (s.W[-1] - self.centers[-1]) * self.running
-        if self.epoch < 10 or self.epoch % 8 == 0:  # it changes little, and costs a pass over W
-            self.sqdist = _sqdist(s.W, self.centers)
-        objective = 0.5 * self.sqdist + s.losses + s.aside
-        if free:
-            gap += np.abs(pull) / self.problem.rows.bias
-            self.centers[-1] += pull
-            s.W[-1] += pull
-        s.radius[:] = Dual().radius(gap)
-        s.terms[:], s.losses[:] = 0.0, 0.0
-        self.epoch, self.cursor = self.epoch + 1, 0
-        self.epochs[self.running] = self.epoch
-        near = gap <= self.share * self.goal.tol * objective
-        done = near | (self.epoch >= self.goal.max_epochs)
+    def _review(self) -> None:
+        """Between epochs: who is done, and whether all rows are to be looked at again."""
+        done = self.state.gap <= self.share * self.goal.tol * self.state.objective
+        done |= (self.epoch >= self.goal.max_epochs) | (self.active == 0)
         again = self.epoch >= self.look_back
-        if again or self.active == 0 or np.any(done & self.running):
-            self._choose_rows(done | (self.active == 0), again)
+        if again or np.any(done & self.running):
+            self._choose_rows(done, again)
 
     def _choose_rows(self, done: np.ndarray, again: bool) -> None:
         """Lanes that are done want no row any more, the others, `again`, all of theirs."""
@@ -240,7 +200,7 @@ class _Group:
         short = [k for k in range(len(found)) if k not in self.near]
         if not short or self.tries == _TRIES or self.epoch >= self.goal.max_epochs:
             self.found, self.problems = found, []
-            del self.state, self.members, self.centers
+            del self.state, self.members
             return
         self.share *= 0.7
         limit = min(
@@ -260,80 +220,3 @@ class _Group:
 def _light(answer: Found) -> Found:
     nothing = np.zeros(0)
     return answer._replace(best=answer.best._replace(alpha=nothing, margins=nothing))
-
-
-@hot
-def _sqdist(W, centers):
-    """||w_p - w0_p||^2 of each lane"""
-    total = np.zeros(LANES)
-    for j in range(W.shape[0]):
-        for p in range(LANES):
-            away = W[j, p] - centers[j, p]
-            total[p] += away * away
-    return total
-
-
-@hot
-def _sweep(problem, state, targets, place):
-    """Steps on up to `visits` rows from place s on; returns place, active rows, visits left."""
-    rows, order, wanted = problem.rows, state.order, state.wanted
-    s, active, visits = place
-    line = np.empty((1, LANES), np.float32)
-    work = np.empty((_NUMBERS, LANES))  # one array: the compiler sees that its lines are apart
-    work[_RADIUS], work[_TERMS], work[_LOSSES] = state.radius, state.terms, state.losses
-    work[_ASIDE], work[_TARGET] = state.aside, targets
-    while s < active and visits > 0:
-        visits -= 1
-        if s + _AHEAD < active:
-            ahead = order[s + _AHEAD]
-            row_prefetch(rows, ahead)
-            prefetch(state.alpha, ahead * LANES)
-            prefetch(problem.c, ahead * LANES)
-            prefetch(problem.q, ahead)
-            prefetch(problem.y, ahead)
-            prefetch(wanted, ahead)
-        i = order[s]
-        row_dots(rows, i, state.W, line)
-        put(line, 0, 1.0, work, _SCORE)
-        put(state.alpha, i, 1.0, work, _OLD)
-        put(problem.c, i, 1.0, work, _C)
-        left, moved = _steps(problem, i, wanted[i], work)
-        wanted[i] = left
-        if left == 0:
-            active -= 1
-            order[s], order[active] = order[active], i
-            continue
-        if moved:
-            put(work, _NEW, 1.0, state.alpha, i)
-            put(work, _STEP, 1.0, line, 0)
-            row_axpys(rows, i, line, state.W)
-        s += 1
-    state.terms[:], state.losses[:], state.aside[:] = work[_TERMS], work[_LOSSES], work[_ASIDE]
-    return s, active, visits
-
-
-@helper
-def _steps(problem, i, want, work):
-    """The steps of all lanes on row i; which of them still want it, and whether any moved.
-
-    Without branches, so that it becomes vector instructions.
-    """
-    loss, label, q, root = problem.loss, problem.y[i], problem.q[i], np.sqrt(problem.q[i])
-    left, moved = np.int64(0), np.int64(0)
-    for p in range(LANES):
-        y = 1.0 if label == work[_TARGET, p] else -1.0
-        c, old, at = work[_C, p], work[_OLD, p], y * work[_SCORE, p]
-        share, cost = old / c, c * value(loss, at)
-        term = cost + c * conjugate(loss, share) + old * at
-        new = np.float64(np.float32(dual_step(loss, old, at, q, c)))
-        wants = (want >> p) & 1 != 0
-        leaves = wants & settled(loss, share, at, work[_RADIUS, p] * root)
-        stays = wants & (not leaves)
-        work[_LOSSES, p] += cost if stays else 0.0
-        work[_TERMS, p] += term if stays else 0.0
-        work[_ASIDE, p] += cost if leaves else 0.0
-        new = new if stays else old
-        work[_NEW, p], work[_STEP, p] = new, (new - old) * y
-        left |= np.int64(stays) << p
-        moved |= np.int64(new != old)
-    return left, moved
