@@ -1,23 +1,31 @@
 """The compiled loop of `solvers.lanes`: epochs of LANES problems on the same rows.
 
-What the steps of a row do to its lanes is arithmetic on lines of numbers, without a branch, so that
-it becomes vector instructions.
+Where the verbs of the loss are a few operations, what a row does to its lanes is arithmetic on
+lines of numbers without a branch, and becomes vector instructions; lanes that do not want the row
+take part in vain. Where they are long, as for the logistic loss, such lanes are passed over.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.dispatch import helper
+from pegasos.core.dispatch import generic, helper
 from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, lines, put
 from pegasos.core.many import row_axpys, row_dots
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import permute
 from pegasos.core.rows import row_prefetch
-from pegasos.objective.losses import conjugate, dual_step, value
+from pegasos.objective.losses import (
+    Perceptron,
+    Pinball,
+    SquaredHinge,
+    conjugate,
+    dual_step,
+    value,
+)
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.steps import settled
 
@@ -48,6 +56,19 @@ class LaneState(NamedTuple):
     sqdist: np.ndarray
     gap: np.ndarray
     objective: np.ndarray
+
+
+@generic
+def straight(loss: Any) -> bool:
+    """Whether the verbs of the loss are a few operations without a loop"""
+    return False
+
+
+@straight.register(Pinball)
+@straight.register(SquaredHinge)
+@straight.register(Perceptron)
+def _(loss):
+    return True
 
 
 def lanes_at(centers: np.ndarray, targets, members: np.ndarray, running) -> LaneState:
@@ -152,20 +173,18 @@ def _sweep(problem, state, place):
 
 @helper
 def _steps(problem, i, want, work):
-    """The steps of all lanes on row i; which of them still want it, and whether any moved.
-
-    Without branches, so that it becomes vector instructions.
-    """
+    """The steps of all lanes on row i; which of them still want it, and whether any moved."""
     loss, label, q, root = problem.loss, problem.y[i], problem.q[i], np.sqrt(problem.q[i])
     left, moved = np.int64(0), np.int64(0)
     for p in range(LANES):
         y = 1.0 if label == work[_TARGET, p] else -1.0
         c, old, at = work[_C, p], work[_OLD, p], y * work[_SCORE, p]
-        share, cost = old / c, c * value(loss, at)
-        term = cost + c * conjugate(loss, share) + old * at
-        new = np.float64(np.float32(dual_step(loss, old, at, q, c)))
-        wants = (want >> p) & 1 != 0
-        leaves = wants & settled(loss, share, at, work[_RADIUS, p] * root)
+        wants, leaves, new, cost, term = (want >> p) & 1 != 0, False, old, 0.0, 0.0
+        if straight(loss) or wants:
+            share, cost = old / c, c * value(loss, at)
+            term = cost + c * conjugate(loss, share) + old * at
+            new = np.float64(np.float32(dual_step(loss, old, at, q, c)))
+            leaves = wants & settled(loss, share, at, work[_RADIUS, p] * root)
         stays = wants & (not leaves)
         work[_LOSSES, p] += cost if stays else 0.0
         work[_TERMS, p] += term if stays else 0.0
