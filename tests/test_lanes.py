@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from pegasos import LinearSVC, LogisticRegression
-from pegasos.core.lanes import LANES, axpys, dots, lines
+from pegasos.core.lanes import LANES, add, axpys, dots, lines, put
 from pegasos.core.threads import use_threads
 from pegasos.objective.certificate import evaluate, evaluate_all
 from pegasos.solvers.lanes import Goal, Lane, Many, descend
@@ -58,6 +58,24 @@ def _dots(values, columns, W, out):
 
 def _axpys(values, columns, a, W):
     axpys(values, columns, a, W)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("other", [np.float32, np.float64])
+def test_lines_are_put_and_added(dtype, other):
+    from pegasos.core.jit import hot
+
+    rng = np.random.default_rng(1)
+    X, out = lines(3, dtype), lines(2, other)
+    X[:], out[:] = rng.normal(size=X.shape), rng.normal(size=out.shape)
+    expected = np.array([-0.5 * X[2], out[1] + 3.0 * X[0]])
+    hot(_put_and_add)(X, out)
+    assert np.allclose(out, expected, rtol=1e-6)
+
+
+def _put_and_add(X, out):
+    put(X, 2, -0.5, out, 0)
+    add(X, 0, 3.0, out, 1)
 
 
 @pytest.mark.slow
@@ -168,6 +186,24 @@ def test_values_are_swept_together_and_certified_one_by_one(model, n_classes):
         assert all("together with other problems" in choice.reason for choice in choices)
         assert all(proof.relative_gap <= 1e-3 for proof in proofs)
     assert len({found.n_iter_ for found in models}) > 1  # each its own
+
+
+@pytest.mark.parametrize("intercept", ["none", "free"])
+def test_newton_goes_along_a_path(intercept):
+    X, y = make_classification(120, 5, random_state=0, flip_y=0.2)
+    Cs = [300.0, 10.0, 100.0, 30.0]
+    model = LinearSVC(loss="hinge", intercept=intercept, tol=1e-3)
+    models = model.path(X, y, Cs)
+    cold = [LinearSVC(loss="hinge", intercept=intercept, C=C).fit(X, y) for C in Cs]
+    assert {one.solver_.name for one in models + cold} == {"newton"}
+    begun = ["begun at the answer for C" in one.solver_.reason for one in models]
+    assert begun == [True, False, True, True]
+    assert sum(one.n_iter_ for one in models) < sum(one.n_iter_ for one in cold)
+    for one, C in zip(models, Cs, strict=True):
+        margins = np.where(y == 1, 1.0, -1.0) * one.decision_function(X)
+        primal = 0.5 * np.sum(one.coef_**2) + C * np.maximum(0.0, 1.0 - margins).sum()
+        assert one.certificate_.primal == pytest.approx(primal, rel=1e-9)
+        assert one.certificate_.relative_gap <= 1e-3
 
 
 def test_a_path_keeps_its_limits():

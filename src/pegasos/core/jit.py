@@ -77,7 +77,7 @@ def _install() -> None:
     """Tell Numba about the verbs, the helpers and the compiler-only prefetch."""
     from numba.extending import overload, register_jitable
 
-    from pegasos.core import llvm, llvm_elementary  # noqa: F401  (their import registers them)
+    from pegasos.core import llvm, llvm_elementary, llvm_lanes  # noqa: F401  (which register)
 
     reorder = {"fastmath": {"reassoc", "contract"}}  # never more: NaN must stay NaN
     inlined = {"forceinline": True}  # a loop with a call in it does not vectorise

@@ -1,6 +1,6 @@
 """Eight weight vectors side by side: an entry of a row meets one line of eight numbers.
 
-In compiled loops the two functions are vector instructions; see `core.llvm`.
+In compiled loops the functions on lines are vector instructions; see `core.llvm_lanes`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,16 @@ def axpys(values: np.ndarray, columns: np.ndarray | None, a: np.ndarray, W: np.n
     """W[columns[k]] += values[k] a for all k; the columns differ."""
     chosen = slice(len(values)) if columns is None else columns
     W[chosen] += np.outer(values.astype(W.dtype), a)
+
+
+def put(X: np.ndarray, i: int, a: float, out: np.ndarray, k: int) -> None:
+    """Line k of `out` = a times line i of X"""
+    out.reshape(-1, LANES)[k] = a * X.reshape(-1, LANES)[i]
+
+
+def add(X: np.ndarray, i: int, a: float, out: np.ndarray, k: int) -> None:
+    """Line k of `out` += a times line i of X"""
+    out.reshape(-1, LANES)[k] += a * X.reshape(-1, LANES)[i]
 
 
 def lines(n: int, dtype: Any = np.float32) -> np.ndarray:

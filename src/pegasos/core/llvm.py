@@ -1,4 +1,4 @@
-"""What needs Numba's compiler at import: prefetch, atomics, vector loops, the disk cache.
+"""What needs Numba's compiler at import: prefetch, atomics, the disk cache.
 
 Imported by `core.jit` at the first call of a hot loop, never before.
 """
@@ -20,7 +20,6 @@ from numba.extending import intrinsic, overload
 
 from pegasos.core import jit
 from pegasos.core.barrier import arrive, arrived, pause
-from pegasos.core.lanes import LANES, axpys, dots
 from pegasos.core.prefetch import prefetch
 
 
@@ -89,105 +88,6 @@ def _overload_arrived(gate: Any, index: Any) -> Any:
 @overload(pause, strict=False)
 def _overload_pause() -> Any:
     return lambda: _pause()
-
-
-class _Line:
-    """Vectors of LANES numbers in the code of an intrinsic on (values, columns, lines, lines)."""
-
-    def __init__(self, context: Any, builder: Any, signature: Any, args: Any):
-        self.builder = builder
-        self.arrays: list[Any] = [
-            context.make_array(kind)(context, builder, value) if kind != types.none else None
-            for kind, value in zip(signature.args, args, strict=True)
-        ]
-        self.values, self.lines = signature.args[0].dtype, signature.args[2].dtype
-        self.number = ir.DoubleType() if self.lines == types.float64 else ir.FloatType()
-        self.vector = ir.VectorType(self.number, LANES)
-        self.count = builder.extract_value(self.arrays[0].shape, 0)
-
-    def line(self, array: int, index: Any) -> Any:
-        """A pointer to a line of an array."""
-        first = self.builder.mul(index, ir.Constant(index.type, LANES))
-        data = self.builder.gep(self.arrays[array].data, [first])
-        return self.builder.bitcast(data, self.vector.as_pointer())
-
-    def load(self, pointer: Any) -> Any:
-        return self.builder.load(pointer, align=self.lines.bitwidth // 8)
-
-    def entry(self, k: Any) -> tuple[Any, Any]:
-        """The value of entry k in all lanes, and its column."""
-        b = self.builder
-        x = b.load(b.gep(self.arrays[0].data, [k]))
-        if self.values != self.lines:
-            x = (b.fptrunc if self.values == types.float64 else b.fpext)(x, self.number)
-        one = b.insert_element(ir.Constant(self.vector, ir.Undefined), x, ir.IntType(32)(0))
-        none = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
-        columns = self.arrays[1]
-        column = k if columns is None else b.load(b.gep(columns.data, [k]))
-        if column.type.width < 64:
-            column = b.zext(column, ir.IntType(64))
-        return b.shuffle_vector(one, one, none), column
-
-    def madd(self, x: Any, y: Any, z: Any) -> Any:
-        product = self.builder.fmul(x, y, flags=("contract",))
-        return self.builder.fadd(product, z, flags=("contract",))
-
-
-@intrinsic
-def _dots(typing_context: Any, values: Any, columns: Any, W: Any, out: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        code = _Line(context, builder, signature, args)
-        target = code.line(3, ir.IntType(64)(0))
-        zero = ir.Constant(code.vector, [0.0] * LANES)
-        sums = [cgutils.alloca_once_value(builder, code.load(target))]
-        sums += [cgutils.alloca_once_value(builder, zero) for _ in range(3)]
-
-        def add(k: Any, total: Any) -> None:
-            x, column = code.entry(k)
-            w = code.load(code.line(2, column))
-            builder.store(code.madd(x, w, builder.load(total)), total)
-
-        def number(value: int) -> Any:
-            return ir.Constant(code.count.type, value)
-
-        fours = builder.lshr(code.count, number(2))
-        with cgutils.for_range(builder, fours) as loop:  # one sum would wait for each addition
-            k = builder.shl(loop.index, number(2))
-            for place, total in enumerate(sums):
-                add(builder.add(k, number(place)), total)
-        with cgutils.for_range(builder, builder.and_(code.count, number(3))) as loop:
-            add(builder.add(builder.shl(fours, number(2)), loop.index), sums[0])
-        pairs = [builder.fadd(builder.load(sums[k]), builder.load(sums[k + 2])) for k in range(2)]
-        total = builder.fadd(*pairs)
-        builder.store(total, target, align=code.lines.bitwidth // 8)
-        return context.get_dummy_value()
-
-    return types.void(values, columns, W, out), generate
-
-
-@intrinsic
-def _axpys(typing_context: Any, values: Any, columns: Any, a: Any, W: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        code = _Line(context, builder, signature, args)
-        step = code.load(code.line(2, ir.IntType(64)(0)))
-        with cgutils.for_range(builder, code.count) as loop:
-            x, column = code.entry(loop.index)
-            target = code.line(3, column)
-            moved = code.madd(x, step, code.load(target))
-            builder.store(moved, target, align=code.lines.bitwidth // 8)
-        return context.get_dummy_value()
-
-    return types.void(values, columns, a, W), generate
-
-
-@overload(dots, strict=False)
-def _overload_dots(values: Any, columns: Any, W: Any, out: Any) -> Any:
-    return lambda values, columns, W, out: _dots(values, columns, W, out)
-
-
-@overload(axpys, strict=False)
-def _overload_axpys(values: Any, columns: Any, a: Any, W: Any) -> Any:
-    return lambda values, columns, a, W: _axpys(values, columns, a, W)
 
 
 class _OurDirectoryOnly(CompileResultCacheImpl):

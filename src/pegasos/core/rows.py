@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.dispatch import generic
+from pegasos.core.dispatch import generic, helper
 from pegasos.core.prefetch import prefetch
-
-_LINE = 64  # bytes of a cache line
 
 
 class DenseRows(NamedTuple):
@@ -281,15 +279,20 @@ def _(rows, i):
 @row_prefetch.register(DenseRows)
 def _(rows, i):
     d = rows.values.shape[1]
-    step = _LINE // rows.values.itemsize
-    for k in range(i * d, i * d + d, step):
-        prefetch(rows.values, k)
+    _prefetch_between(rows.values, i * d, i * d + d)
 
 
 @row_prefetch.register(CsrRows)
 def _(rows, i):
-    first, end = rows.starts[i], rows.starts[i + 1]
-    for k in range(first, end, np.uint64(_LINE // rows.values.itemsize)):
-        prefetch(rows.values, k)
-    for k in range(first, end, np.uint64(_LINE // rows.columns.itemsize)):
-        prefetch(rows.columns, k)
+    first, end = np.int64(rows.starts[i]), np.int64(rows.starts[i + 1])
+    _prefetch_between(rows.values, first, end)
+    _prefetch_between(rows.columns, first, end)
+
+
+@helper
+def _prefetch_between(array, first, end):
+    """Ask for array[first:end]; a range with a step unknown to the compiler would divide."""
+    step = 16 if array.itemsize == 4 else 8
+    while first < end:
+        prefetch(array, first)
+        first += step

@@ -149,7 +149,9 @@ def _solved(unit, task: Task, data: Data, folds: list[Fold], Cs: list[float], de
             found = found._replace(best=found.best._replace(alpha=alpha))
         starts[place, k] = found
     if not interrupted:
-        runs, interrupted = solve_all(tasks, deadline, starts)
+        n = len(folds)
+        paths = [[(j * n + f, C) for j, C in enumerate(Cs)] for f in range(n)]
+        runs, interrupted = solve_all(tasks, deadline, starts, paths=paths)
     if interrupted:
         raise KeyboardInterrupt
     for j, C in enumerate(Cs):
@@ -179,14 +181,16 @@ def _sweep_folds(task: Task, folds: list[Fold], Cs: list[float], deadline: float
     for f, fold in enumerate(folds):
         c = np.zeros(len(task.label))
         c[fold.rows] = fold.c
-        for j, C in enumerate(Cs):
-            budget = descent_budget(shared._replace(c=C * c))
-            most = max(most, budget)
-            if budget:
-                for k, target in enumerate(task.targets):
-                    lanes.append(Lane(target, C, task.centers[k], c))
-                    places.append((j * len(folds) + f, k))
-    many = Many(shared, task.label, lanes, w_only=task.stop.tol >= LEAST_TOL)
+        budgets = [descent_budget(shared._replace(c=C * c)) for C in Cs]
+        most = max(most, *budgets)
+        largest = max((C for C, budget in zip(Cs, budgets, strict=True) if budget), default=0.0)
+        followed = largest < max(Cs)  # by another method, which begins with alpha
+        for j in np.flatnonzero(budgets):
+            light = task.stop.tol >= LEAST_TOL and not (followed and Cs[j] == largest)
+            for k, target in enumerate(task.targets):
+                lanes.append(Lane(target, Cs[j], task.centers[k], c, light))
+                places.append((int(j) * len(folds) + f, k))
+    many = Many(shared, task.label, lanes)
     return sweep(many, places, goal_of(task, deadline, most), task.seed)
 
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from pegasos.core.threads import side_by_side
 from pegasos.estimators.callbacks import FitTasks
+from pegasos.estimators.chains import Chain, Neighbour, Path, chains_of, neighbour
 from pegasos.estimators.sweeps import Answers, run_of, shared_problem, sweep_path
 from pegasos.objective.problem import Problem, make_problem
-from pegasos.solvers.auto import Choice, solver_named
+from pegasos.solvers.auto import Choice, begins_with_newton, solver_named
 from pegasos.solvers.driver import Driver, Progress, Run, Stop
 from pegasos.solvers.lanes import Found
 from pegasos.solvers.stops import Validation
@@ -165,31 +166,50 @@ def solve(task: Any, tasks: FitTasks) -> list[Run]:
 
 
 def solve_all(
-    fits: list[Any], deadline: float, answers: Answers, stopped: bool = False
+    fits: list[Any],
+    deadline: float,
+    answers: Answers,
+    stopped: bool = False,
+    paths: list[Path] | None = None,
 ) -> tuple[list[list[Run]], bool]:
     """The problems of several fits, side by side; whether Ctrl-C came (already, if `stopped`).
 
-    `answers` holds what was found for (fit, problem) in a sweep: the end, or a start.
+    `answers` holds what was found for (fit, problem) in a sweep: the end, or a start. Along a path
+    the answer for one value of C may be a start for the next one.
     """
     began = time.perf_counter()
 
-    def one(item: tuple[int, int], halted: Callable[[], bool]) -> Run:
+    def one(item: tuple[int, int], start: Any, halted: Callable[[], bool]) -> Run:
         task, k = fits[item[0]], item[1]
-        answer = answers.get(item)
-        if answer and answer.best.certificate.relative_gap <= task.stop.tol:
-            return run_of(answer, began)
         stop = replace(task.stop, max_seconds=deadline - time.perf_counter())
-        driver = task.driver(k, stop, answer)
+        driver = task.driver(k, stop, start)
         driver.callback = lambda progress: halted()
         if stopped or halted():
             return driver.interrupt()
         run = _drive(driver, task, k)
         return replace(run, stop_reason="interrupted") if run.stop_reason == "callback" else run
 
-    items = [(j, k) for j, task in enumerate(fits) for k in range(len(task.targets))]
-    runs, interrupted = side_by_side(one, items)
-    found = iter(runs)
-    return [[next(found) for _ in task.targets] for task in fits], interrupted or stopped
+    def along(chain: Chain, halted: Callable[[], bool]) -> list[Run]:
+        runs: list[Run] = []
+        last = chain.last
+        for item, C in chain.items:
+            answer = answers.get(item)
+            if answer and answer.best.certificate.relative_gap <= fits[item[0]].stop.tol:
+                runs.append(run_of(answer, began))
+            else:
+                runs.append(one(item, answer or (last and last.at(C)), halted))
+            last = neighbour(runs[-1].best, C)
+        return runs
+
+    chains = chains_of(fits, answers, paths or [])
+    found, interrupted = side_by_side(along, chains)
+    runs = {
+        item: run
+        for chain, of_chain in zip(chains, found, strict=True)
+        for (item, _), run in zip(chain.items, of_chain, strict=True)
+    }
+    ordered = [[runs[j, k] for k in range(len(task.targets))] for j, task in enumerate(fits)]
+    return ordered, interrupted or stopped
 
 
 def _solve_in_order(task: Any, tasks: FitTasks) -> list[Run]:
@@ -223,16 +243,16 @@ def driver_of(
     """The run of problem k by a driver of this kind."""
     problem = task.problem(k)
     start = None if task.starts is None else (task.starts[k].T * problem.c).T
-    if answer is not None:
-        start = answer.best.alpha
     named = isinstance(task.solver, str)
     solver = solver_named(task.solver, problem) if named else task.solver
     rules = tuple(
         task.rule(rule, k) if isinstance(rule, Validation) else rule for rule in stop.rules
     )
-    driver = kind(solver, problem, replace(stop, rules=rules), task.seed, start)
-    if answer is not None:
-        driver.state = driver.state.after(answer.epochs)
+    stop = replace(stop, rules=rules)
+    if answer is None or (isinstance(answer, Neighbour) and not begins_with_newton(problem)):
+        return kind(solver, problem, stop, task.seed, start)
+    driver = kind(solver, problem, stop, task.seed, answer.best.alpha, answer.best.w)
+    driver.state = driver.state.after(answer.epochs, answer.told)
     return driver
 
 

@@ -22,7 +22,8 @@ def fit_path(estimator: LinearClassifier, X, y, Cs, sample_weight=None) -> list[
         fits = [task._replace(c=C * data.c) for C in Cs]
         answers, interrupted = task.sweep(Cs, deadline)
         if not interrupted:
-            runs, interrupted = solve_all(fits, deadline, answers)
+            paths = [list(enumerate(Cs))]
+            runs, interrupted = solve_all(fits, deadline, answers, paths=paths)
     if interrupted:
         raise KeyboardInterrupt
     for model, fit, found in zip(models, fits, runs, strict=True):

@@ -56,12 +56,13 @@ class AutoState(NamedTuple):
     choice: Choice
     successor: str | None
 
-    def after(self, epochs: int) -> AutoState:
-        """The state of a run that began with epochs of many problems in one sweep."""
-        reason = f"{self.choice.reason}; first {epochs} epochs together with other problems"
-        limit = max(0.0, self.limit - epochs) if self.choice.name == "dual" else self.limit
-        choice = self.choice._replace(reason=reason)
-        return self._replace(spent=epochs, limit=limit, choice=choice)
+    def after(self, epochs: int, told: str) -> AutoState:
+        """The state of a run that began elsewhere, as is `told`, and had so many epochs there."""
+        solver, limit = self.solver, self.limit
+        if self.choice.name == "dual":
+            solver, limit = solver.after(epochs), max(0.0, limit - epochs)
+        choice = self.choice._replace(reason=f"{self.choice.reason}; {told}")
+        return self._replace(solver=solver, spent=epochs, limit=limit, choice=choice)
 
     @property
     def epoch(self) -> int:
@@ -91,10 +92,17 @@ def solver_named(name: str, problem: Problem) -> Any:
 class Auto:
     """Descent, Newton and the interior point, in the order that the counts suggest."""
 
-    def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> AutoState:
+    def init(
+        self,
+        problem: Problem,
+        seed: int,
+        alpha: np.ndarray | None = None,
+        w: np.ndarray | None = None,
+    ) -> AutoState:
+        """From alpha; Newton's method also from w."""
         name, budget, reason = _plan(problem)
         solver = solver_named(name, problem)
-        inner = solver.init(problem, seed, alpha)
+        inner = solver.init(problem, seed, alpha, *([w] if name == "newton" else []))
         return _begun(problem, solver, inner, budget, 0, Choice(name, reason))
 
     def step(self, problem: Problem, state: AutoState) -> AutoState:
@@ -167,6 +175,11 @@ def descent_budget(problem: Problem) -> float:
     """The passes of descent to begin with; 0: another method begins."""
     name, budget, _ = _plan(problem)
     return budget if name == "dual" else 0.0
+
+
+def begins_with_newton(problem: Problem) -> bool:
+    """Whether the answer of a neighbouring C is a good start."""
+    return _plan(problem)[0] == "newton"
 
 
 def _plan(problem: Problem) -> tuple[str, float, str]:

@@ -101,7 +101,8 @@ def run(solver: Solver, problem: Any, stop: Stop, seed: int = 0, alpha=None) -> 
 class Driver:
     """Iterating yields a Progress after each step; `result()` may be called at any time."""
 
-    def __init__(self, solver: Solver, problem: Any, stop: Stop, seed: int = 0, alpha=None):
+    def __init__(self, solver: Solver, problem: Any, stop: Stop, seed: int = 0, *start: Any):
+        """`start`: what `init` of the solver takes to begin with, alpha first."""
         self.solver, self.problem = heeding(solver, stop.rules), problem
         self.stop, self.callback = stop, stop.callback
         self.best: Evaluation | None = None
@@ -110,9 +111,9 @@ class Driver:
         self.stop_reason = "running"
         self._start = time.perf_counter()
         self._next_check = stop.first_check
-        self.state = self.solver.init(problem, seed, alpha)
+        self.state = self.solver.init(problem, seed, *start)
         self._certified, self._not_before, self._last_gap = -1, 1, 0.0
-        if alpha is not None or problem.center.any():
+        if any(given is not None for given in start) or problem.center.any():
             self._certify()
 
     def __iter__(self) -> Iterator[Progress]:

@@ -24,7 +24,7 @@ Hsieh, Chang, Lin, Keerthi, Sundararajan, ICML 2008, Algorithm 3; Shalev-Shwartz
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,6 +129,10 @@ class Dual:
             exhausted=False,
             past=None,
         )
+
+    def after(self, epochs: int) -> Dual:
+        """For a run that has had so many epochs elsewhere."""
+        return replace(self, patience=max(0, self.patience - epochs))
 
     def step(self, problem: Any, state: DualState) -> DualState:
         """One epoch over the active rows, or a slice of a long one."""

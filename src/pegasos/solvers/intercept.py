@@ -14,7 +14,7 @@ Rockafellar 1976 (proximal point, method of multipliers).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +74,9 @@ class FreeIntercept:
             rows=problem.rows._replace(bias=s), q=norms + s**2, center=center, free=False
         )
         return InterceptState(inner, self.solver.init(inner, seed, alpha), np.inf)
+
+    def after(self, epochs: int) -> FreeIntercept:
+        return replace(self, solver=self.solver.after(epochs))
 
     def step(self, problem: Any, state: InterceptState) -> InterceptState:
         inner = self.solver.step(state.problem, state.inner)

@@ -21,45 +21,40 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, lines
-from pegasos.core.many import row_axpys, row_dots
-from pegasos.core.prefetch import prefetch
-from pegasos.core.rng import shuffle, stream
-from pegasos.core.rows import n_columns, n_entries, n_rows, row_prefetch
+from pegasos.core.rng import stream
+from pegasos.core.rows import n_columns, n_entries, n_rows
 from pegasos.core.threads import side_by_side
 from pegasos.objective.certificate import Evaluation, evaluate_all
-from pegasos.objective.losses import conjugate, dual_step, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.intercept import proximal_scale
-from pegasos.solvers.steps import settled
+from pegasos.solvers.lane_steps import epochs, lanes_at
 
-_AHEAD = 3
 _TICK = 1 << 21  # entries that a thread visits between two looks at the clock
 _SHARE = 1.0  # of the goal: what the estimate must show before a certificate is made
 _TRIES = 3  # certificates of a lane before it is left to others
 
 
 class Lane(NamedTuple):
-    """A problem: class `target` against the rest, weights C c_i; c_i = 0: row i is not in it."""
+    """A problem: class `target` against the rest, weights C c_i; c_i = 0: row i is not in it.
+
+    If `w_only` and near enough, it leaves w and a certificate, not alpha and margins.
+    """
 
     target: int
     C: float
     center: np.ndarray
     c: np.ndarray
+    w_only: bool = False
 
 
 class Many(NamedTuple):
-    """What problems share (not y, c, w0); the class of each row; the lanes.
-
-    If `w_only`, who comes near enough leaves w and a certificate, not alpha and margins.
-    """
+    """What problems share (not y, c, w0); the class of each row; the lanes."""
 
     shared: Problem
     label: np.ndarray
     lanes: list[Lane]
-    w_only: bool = False
 
     def problem(self, p: int) -> Problem:
         """One of the problems on its own."""
@@ -77,23 +72,14 @@ class Goal(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The answer of a lane and the epochs it took."""
+    """The answer of a lane and the epochs it took; `told` says where that was."""
 
     best: Evaluation
     epochs: int
 
-
-class LaneState(NamedTuple):
-    """alpha, W and `wanted` (a bit per lane) as steps change them; radius; sums of the epoch."""
-
-    alpha: np.ndarray
-    W: np.ndarray
-    wanted: np.ndarray
-    order: np.ndarray
-    radius: np.ndarray
-    terms: np.ndarray
-    losses: np.ndarray
-    aside: np.ndarray
+    @property
+    def told(self) -> str:
+        return f"first {self.epochs} epochs together with other problems"
 
 
 def descend(
@@ -126,6 +112,7 @@ class _Group:
         self.many, self.part, self.goal = many, part, goal
         self.problems: list[Problem] = []
         self.found: list[Found] = []
+        self.near: dict[int, Found] = {}
         self.epoch, self.cursor, self.look_back, self.tries = 0, 0, 10, 0
         self.share, self.rng = _SHARE, stream(seed)
         self.running, self.epochs = np.arange(LANES) < len(part), np.zeros(LANES, dtype=int)
@@ -137,29 +124,24 @@ class _Group:
     def _begin(self) -> None:
         problems = [self.many.problem(p) for p in self.part]
         shared = self.many.shared
-        c, self.targets = lines(n_rows(shared.rows)), np.full(LANES, -1)
-        self.centers = lines(n_columns(shared.rows) + 1)
+        c, targets = lines(n_rows(shared.rows)), np.full(LANES, -1)
+        centers = lines(n_columns(shared.rows) + 1)
         for k, problem in enumerate(problems):
-            c[:, k], self.targets[k] = problem.c, self.many.lanes[self.part[k]].target
-            self.centers[:, k] = problem.center
+            c[:, k], targets[k] = problem.c, self.many.lanes[self.part[k]].target
+            centers[:, k] = problem.center
         if shared.free:
-            shared = self._with_proximal_scale(problems)
+            shared = self._with_proximal_scale(problems, centers)
         self.problem = shared._replace(c=c, y=self.many.label)
         self.members = ((c > 0.0) @ (1 << np.arange(LANES))).astype(np.uint8)
-        W, self.sqdist = lines(len(self.centers)), np.zeros(LANES)
-        W[:] = self.centers
-        sums = (np.zeros(LANES) for _ in range(3))
-        order = np.flatnonzero(self.members)
-        radius = np.full(LANES, np.inf)
-        self.state = LaneState(lines(len(c)), W, self.members.copy(), order, radius, *sums)
-        self.active = len(order)
+        self.state = lanes_at(centers, targets, self.members, self.running)
+        self.active = len(self.state.order)
         self.problems = problems  # the last: from here on it has begun
 
-    def _with_proximal_scale(self, problems: list[Problem]) -> Problem:
+    def _with_proximal_scale(self, problems: list[Problem], centers: np.ndarray) -> Problem:
         shared = self.many.shared
         bias, norms = shared.rows.bias, shared.q - shared.rows.bias**2
         s = proximal_scale(norms, min(float(problem.c.sum()) for problem in problems))
-        self.centers[-1] *= bias / s
+        centers[-1] *= bias / s
         return shared._replace(rows=shared.rows._replace(bias=s), q=norms + s**2)
 
     def advance(self, visits: int) -> None:
@@ -167,35 +149,23 @@ class _Group:
         if not self.begun:
             self._begin()
         while visits > 0 and np.any(self.running):
-            if self.cursor == 0:
-                shuffle(self.state.order, self.active, self.rng)
-            self.cursor, self.active, visits = _sweep(
-                self.problem, self.state, self.targets, (self.cursor, self.active, visits)
-            )
-            if self.cursor >= self.active:
-                self._end_of_epoch()
+            goal = self.share * self.goal.tol, min(self.look_back, self.goal.max_epochs)
+            before, place = self.epoch, (self.cursor, self.active, visits, self.epoch)
+            place = epochs(self.problem, self.state, place, goal, self.rng)
+            self.cursor, self.active, visits, self.epoch = place
+            self.epochs[self.running] = self.epoch
+            if self.epoch > before:
+                self._review()
         if not np.any(self.running):
             self._certify()
 
-    def _end_of_epoch(self) -> None:
-        s, free = self.state, self.problem.free
-        gap, pull = s.terms.copy(), (s.W[-1] - self.centers[-1]) * self.running
-        if self.epoch < 10 or self.epoch % 8 == 0:  # it changes little, and costs a pass over W
-            self.sqdist = _sqdist(s.W, self.centers)
-        objective = 0.5 * self.sqdist + s.losses + s.aside
-        if free:
-            gap += np.abs(pull) / self.problem.rows.bias
-            self.centers[-1] += pull
-            s.W[-1] += pull
-        s.radius[:] = Dual().radius(gap)
-        s.terms[:], s.losses[:] = 0.0, 0.0
-        self.epoch, self.cursor = self.epoch + 1, 0
-        self.epochs[self.running] = self.epoch
-        near = gap <= self.share * self.goal.tol * objective
-        done = near | (self.epoch >= self.goal.max_epochs)
+    def _review(self) -> None:
+        """Between epochs: who is done, and whether all rows are to be looked at again."""
+        done = self.state.gap <= self.share * self.goal.tol * self.state.objective
+        done |= (self.epoch >= self.goal.max_epochs) | (self.active == 0)
         again = self.epoch >= self.look_back
-        if again or self.active == 0 or np.any(done & self.running):
-            self._choose_rows(done | (self.active == 0), again)
+        if again or np.any(done & self.running):
+            self._choose_rows(done, again)
 
     def _choose_rows(self, done: np.ndarray, again: bool) -> None:
         """Lanes that are done want no row any more, the others, `again`, all of theirs."""
@@ -211,21 +181,26 @@ class _Group:
         self.active = int(left.sum())
 
     def certified(self) -> list[Found]:
-        alphas = (self.state.alpha[:, k].astype(np.float64) for k in range(len(self.part)))
-        seen = evaluate_all(self.problems, alphas)
-        return [Found(best, int(epochs)) for best, epochs in zip(seen, self.epochs, strict=False)]
+        """All lanes, of which those that came near enough are not looked at again."""
+        left = [k for k in range(len(self.part)) if k not in self.near]
+        alphas = (self.state.alpha[:, k].astype(np.float64) for k in left)
+        seen = evaluate_all([self.problems[k] for k in left], alphas)
+        found = dict(self.near)
+        for k, best in zip(left, seen, strict=True):
+            found[k] = Found(best, int(self.epochs[k]))
+            if best.certificate.relative_gap <= self.goal.tol:
+                light = self.many.lanes[self.part[k]].w_only
+                self.near[k] = _light(found[k]) if light else found[k]
+        return [self.near.get(k, found[k]) for k in range(len(self.part))]
 
     def _certify(self) -> None:
         """The end, unless a lane has not come near enough and may go on."""
         found = self.certified()
-        gaps = np.array([answer.best.certificate.relative_gap for answer in found])
         self.tries += 1
-        short = np.flatnonzero(~(gaps <= self.goal.tol))
-        if self.many.w_only:
-            found = [_light(answer) if k not in short else answer for k, answer in enumerate(found)]
-        if not short.size or self.tries == _TRIES or self.epoch >= self.goal.max_epochs:
+        short = [k for k in range(len(found)) if k not in self.near]
+        if not short or self.tries == _TRIES or self.epoch >= self.goal.max_epochs:
             self.found, self.problems = found, []
-            del self.state, self.members, self.centers
+            del self.state, self.members
             return
         self.share *= 0.7
         limit = min(
@@ -245,62 +220,3 @@ class _Group:
 def _light(answer: Found) -> Found:
     nothing = np.zeros(0)
     return answer._replace(best=answer.best._replace(alpha=nothing, margins=nothing))
-
-
-@hot
-def _sqdist(W, centers):
-    """||w_p - w0_p||^2 of each lane"""
-    total = np.zeros(LANES)
-    for j in range(W.shape[0]):
-        for p in range(LANES):
-            away = W[j, p] - centers[j, p]
-            total[p] += away * away
-    return total
-
-
-@hot
-def _sweep(problem, state, targets, place):
-    """Steps on up to `visits` rows from place s on; returns place, active rows, visits left."""
-    rows, loss, order, wanted = problem.rows, problem.loss, state.order, state.wanted
-    s, active, visits = place
-    z, step = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
-    while s < active and visits > 0:
-        visits -= 1
-        if s + _AHEAD < active:
-            ahead = order[s + _AHEAD]
-            row_prefetch(rows, ahead)
-            prefetch(state.alpha, ahead * LANES)
-            prefetch(problem.c, ahead * LANES)
-            prefetch(problem.q, ahead)
-            prefetch(problem.y, ahead)
-            prefetch(wanted, ahead)
-        i = order[s]
-        label, q, root = problem.y[i], problem.q[i], np.sqrt(problem.q[i])
-        want, left, moved = wanted[i], 0, False
-        row_dots(rows, i, state.W, z)
-        for p in range(LANES):
-            step[p] = 0.0
-            if (want >> p) & 1:
-                y = 1.0 if label == targets[p] else -1.0
-                c, old, at = np.float64(problem.c[i, p]), state.alpha[i, p], y * z[p]
-                cost = c * value(loss, at)
-                if state.radius[p] < np.inf and settled(loss, old / c, at, state.radius[p] * root):
-                    state.aside[p] += cost
-                    continue
-                left |= 1 << p
-                state.losses[p] += cost
-                state.terms[p] += cost + c * conjugate(loss, old / c) + old * at
-                new = np.float32(dual_step(loss, np.float64(old), at, q, c))
-                if new != old:
-                    state.alpha[i, p] = new
-                    step[p] = (new - old) * y
-                    moved = True
-        wanted[i] = left
-        if left == 0:
-            active -= 1
-            order[s], order[active] = order[active], i
-            continue
-        if moved:
-            row_axpys(rows, i, step, state.W)
-        s += 1
-    return s, active, visits

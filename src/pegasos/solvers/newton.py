@@ -72,12 +72,20 @@ class Newton:
     growth: float = 3.0
     patience: int = 30
 
-    def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> NewtonState:
+    def init(
+        self,
+        problem: Problem,
+        seed: int,
+        alpha: np.ndarray | None = None,
+        w: np.ndarray | None = None,
+    ) -> NewtonState:
+        """From alpha and w; without a w from that of alpha."""
         q = 2.0 if alpha is None else 1.0
         if alpha is None:
             alpha = np.zeros(n_rows(problem.rows))
         v = combine(problem.rows, problem.y * alpha)
-        w = problem.center + penalties(problem) * v
+        if w is None:
+            w = problem.center + penalties(problem) * v
         q = q / float(np.median(problem.c)) if is_piecewise_linear(problem.loss) else 0.0
         scores = products(problem.rows, w)
         used = gram_columns(problem.rows)
