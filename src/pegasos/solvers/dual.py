@@ -39,7 +39,7 @@ from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import domain, parabola, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
-from pegasos.solvers.steps import Place, Tally, settled, steps
+from pegasos.solvers.steps import Place, Tally, settled, steps, up_to_date
 from pegasos.solvers.team import round_length, team_steps
 
 SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
@@ -121,7 +121,7 @@ class Dual:
             gain=0.0,
             moves=0,
             visits=0,
-            summed=np.inf,
+            summed=0.0,
             estimate=np.inf,
             objective=np.inf,
             epoch=0,
@@ -151,7 +151,7 @@ class Dual:
             losses=0.0,
             moves=0,
             summed=state.terms,
-            estimate=state.terms * _fall(state) ** 0.5,
+            estimate=up_to_date(state.terms, state.summed),
             objective=0.5 * float(np.vdot(away, away)) + state.losses + state.aside,
             radius=self.radius(state.terms),
             epoch=state.epoch + 1,
@@ -193,12 +193,6 @@ class Dual:
         exhausted = state.exhausted and state.still
         active = len(state.listed)
         return state._replace(active=active, aside=aside, still=True, exhausted=exhausted)
-
-
-def _fall(state: DualState) -> float:
-    """The terms of an epoch that is over as a share of those of the epoch before."""
-    fall = state.terms / state.summed if 0.0 < state.summed < np.inf else 1.0
-    return min(1.0, max(0.0, fall))
 
 
 def _place(problem: Any, state: DualState) -> Place:

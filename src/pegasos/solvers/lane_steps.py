@@ -27,7 +27,7 @@ from pegasos.objective.losses import (
     value,
 )
 from pegasos.solvers.dual import Dual
-from pegasos.solvers.steps import settled
+from pegasos.solvers.steps import settled, up_to_date
 
 _AHEAD = 3
 _CAUTION = Dual().caution
@@ -38,8 +38,8 @@ _RADIUS, _TERMS, _LOSSES, _ASIDE, _TARGET, _OLD, _C, _SCORE, _NEW, _STEP = range
 class LaneState(NamedTuple):
     """alpha, W and `wanted` (a bit per lane) as steps change them, w0 as a free intercept does.
 
-    Of each lane: its class, whether it runs, radius, sums of the epoch; at its end ||w - w0||^2,
-    the estimates of gap and objective.
+    Of each lane: its class, whether it runs, radius, sums of the epoch; at its end the terms of
+    the last, ||w - w0||^2, the estimates of gap and objective.
     """
 
     alpha: np.ndarray
@@ -53,6 +53,7 @@ class LaneState(NamedTuple):
     terms: np.ndarray
     losses: np.ndarray
     aside: np.ndarray
+    summed: np.ndarray
     sqdist: np.ndarray
     gap: np.ndarray
     objective: np.ndarray
@@ -77,7 +78,7 @@ def lanes_at(centers: np.ndarray, targets, members: np.ndarray, running) -> Lane
     W[:] = centers
     order = np.flatnonzero(members)
     radius = np.full(LANES, np.finfo(float).max)  # not inf: 0 times it is 0
-    sums = (np.zeros(LANES) for _ in range(6))
+    sums = (np.zeros(LANES) for _ in range(7))
     return LaneState(alpha, W, centers, members.copy(), order, targets, running, radius, *sums)
 
 
@@ -118,17 +119,17 @@ def _close(problem, state, share):
     """The end of an epoch; whether a lane is near its goal."""
     near, end = False, state.W.shape[0] - 1
     for p in range(LANES):
-        gap = state.terms[p]
+        terms, excess = state.terms[p], 0.0
         if problem.free and state.running[p]:
             pull = state.W[end, p] - state.centers[end, p]
-            gap += abs(pull) / problem.rows.bias
+            excess = abs(pull) / problem.rows.bias
             state.centers[end, p] += pull
             state.W[end, p] += pull
         state.objective[p] = 0.5 * state.sqdist[p] + state.losses[p] + state.aside[p]
-        state.gap[p] = gap
-        state.radius[p] = _CAUTION * np.sqrt(2.0 * max(0.0, gap))
-        state.terms[p], state.losses[p] = 0.0, 0.0
-        near |= state.running[p] and gap <= share * state.objective[p]
+        state.radius[p] = _CAUTION * np.sqrt(2.0 * max(0.0, terms + excess))
+        state.gap[p] = up_to_date(terms, state.summed[p]) + excess
+        state.summed[p], state.terms[p], state.losses[p] = terms, 0.0, 0.0
+        near |= state.running[p] and state.gap[p] <= share * state.objective[p]
     return near
 
 

@@ -48,6 +48,15 @@ def settled(loss, a, z, slack):
 
 
 @helper
+def up_to_date(terms, before):
+    """The gap after an epoch that has summed these terms, and the epoch before it `before`.
+
+    They are of margins before each step, half an epoch old: so is the root of their fall.
+    """
+    return terms * np.sqrt(min(1.0, max(0.0, terms / before))) if before > 0.0 else terms
+
+
+@helper
 def steps(problem, place, w, first, last):
     """Steps on the rows order[first:last]; a row that is settled stays out of the next epoch.
 
