@@ -9,9 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import pegasos
+from pegasos.cli import console
 from pegasos.cli.main import app
 from pegasos.cli.warmup import heard
 from pegasos.data.samples import load_sample
@@ -284,3 +286,18 @@ def test_warmup_without_compiler_or_place(tmp_path):
     done = command("warmup", cwd=tmp_path, **env)
     assert done.returncode == 3
     assert str(tmp_path / "file") in one_line(done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("raise max_iter (now 3). More max_iter.", "raise --max-iter (now 3). More --max-iter."),
+        ("solver='dual' is slow", "--solver dual is slow"),
+        ("tol=0.1, or so", "--tol 0.1, or so"),
+        ("tol must be above 0", "--tol must be above 0"),
+        ("no file 'max_iter=3.svm', label 'tol=0.1'", "no file 'max_iter=3.svm', label 'tol=0.1'"),
+    ],
+)
+def test_words_of_the_library_name_the_options(words, said):
+    console.speak_of(get_command(app).commands["train"].params)
+    assert console.as_typed(words) == said

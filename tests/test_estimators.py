@@ -425,6 +425,16 @@ def test_auto_stays_with_descent_where_a_square_matrix_would_not_fit():
         LinearSVC(solver="newton").fit(X, [0, 1, 0, 1])
 
 
+def test_a_fit_that_warns_is_kept_where_warnings_are_errors():
+    X, y = load_sample("pima")
+    model = LinearSVC(loss="hinge", solver="dual", max_iter=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        with pytest.raises(ConvergenceWarning):
+            model.fit(X, y)
+    assert model.certificate_.relative_gap > model.tol
+
+
 def test_a_refused_fit_leaves_the_model_as_it_was():
     X, y = load_sample("pima")
     model = LinearSVC().fit(X, y)

@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from pegasos import LinearSVC, LogisticRegression
-from pegasos.core.lanes import LANES, add, axpys, dots, lines, put
+from pegasos.core.lanes import LANES, add_line, axpys, dots, lines, put_line
 from pegasos.core.threads import use_threads
 from pegasos.objective.certificate import evaluate, evaluate_all
 from pegasos.solvers.lanes import Goal, Lane, Many, descend
@@ -74,8 +74,8 @@ def test_lines_are_put_and_added(dtype, other):
 
 
 def _put_and_add(X, out):
-    put(X, 2, -0.5, out, 0)
-    add(X, 0, 3.0, out, 1)
+    put_line(X, 2, -0.5, out, 0)
+    add_line(X, 0, 3.0, out, 1)
 
 
 @pytest.mark.slow

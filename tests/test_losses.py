@@ -152,6 +152,27 @@ def test_dual_step_lands_where_the_slope_answers_it(loss, share, z, q, c):
     assert -c * slope(loss, reached - blur) >= new - rounding
 
 
+@given(
+    share=st.sampled_from((0.0, 1e-9, 0.1, 0.5, 0.9, 1.0)),
+    z=st.floats(-30.0, 30.0),
+    log_q=st.floats(-4.0, 24.0),
+)
+@example(share=0.0, z=-7.455824709635534, log_q=math.log10(145.07090349685495))
+@example(share=0.11263230303295901, z=-10.509824893559447, log_q=math.log10(20.012779895797127))
+def test_the_logistic_step_is_that_of_bisection(share, z, log_q):
+    """Also where a step of Halley's method lands just inside the bracket, again and again."""
+    q = 10.0**log_q
+    low, high = q * (share - 1.0) - z, q * share - z
+    for _ in range(200):
+        s = 0.5 * (low + high)
+        if s + z + q * (1.0 / (1.0 + math.exp(min(700.0, -s))) - share) > 0.0:
+            high = s
+        else:
+            low = s
+    right = 1.0 / (1.0 + math.exp(min(700.0, -low)))
+    assert dual_step(Logistic(), share, z, q, 1.0) == pytest.approx(right, abs=1e-12)
+
+
 @every_loss
 @given(share=SHARES, z=MARGINS, c=POSITIVE)
 def test_dual_step_without_proximal_term_is_the_slope(loss, share, z, c):

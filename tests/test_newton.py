@@ -22,6 +22,7 @@ from conftest import (
 )
 from hypothesis import assume, given
 
+from pegasos import LinearSVC
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.losses import Hinge, Logistic, SquaredHinge, curvature, slope, value
 from pegasos.objective.problem import make_problem
@@ -269,3 +270,10 @@ def test_interpreted_equals_compiled(tmp_path, request):
             result = run(Newton(), random_problem(13, loss, kind, "free"), CLOSE)
             interpreted = np.load(tmp_path / f"{k}-{kind}.npy")
             assert np.allclose([*result.best.w, *result.certificate], interpreted, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["newton", "newton_cg", "interior"])
+def test_many_columns_that_are_all_empty(solver):
+    model = LinearSVC(loss="squared_hinge" if solver == "newton_cg" else "hinge", solver=solver)
+    model.set_params(intercept="none").fit(np.zeros((300, 700)), np.arange(300) % 2)
+    assert model.certificate_.relative_gap <= model.tol and not model.coef_.any()

@@ -139,13 +139,24 @@ def test_all_products_are_the_products_one_by_one(kind, density):
 
 
 @every_kind
-@pytest.mark.parametrize(("density", "is_array"), [(0.2, False), (0.9, True)])
+@pytest.mark.parametrize(("density", "is_array"), [(0.35, False), (0.45, True)])
 def test_packed_rows_are_an_array_where_most_of_it_is_filled(kind, density, is_array):
     rng = np.random.default_rng(0)
-    rows = make_rows(kind, rng.normal(size=(50, 12)) * (rng.random((50, 12)) < density), 0.7)
+    X = rng.normal(size=(50, 12))
+    X.flat[rng.permutation(600)[int(600 * density) :]] = 0.0
+    rows = make_rows(kind, X, 0.7)
     found = packed(rows)
     assert np.array_equal(plain(found), plain(rows))
     assert type(found).__name__ == "DenseRows" if is_array else type(found) is type(rows)
+
+
+def test_sums_of_a_wide_gram_matrix_are_few():
+    """Each is as large as the matrix."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2000)) * (rng.random((600, 2000)) < 0.05)
+    rows = make_rows("csr-float32-uint32", X)
+    assert matrix.gram_work(rows) > 4 * matrix._GRAM_BLOCK
+    assert matrix._gram_block(rows, 600) == 600
 
 
 @every_kind
@@ -182,10 +193,12 @@ def test_float32_data_are_summed_in_float64(storage):
 @every_kind
 def test_same_bits_for_any_number_of_threads(kind, monkeypatch):
     monkeypatch.setattr(matrix, "_BLOCK", 16)
+    monkeypatch.setattr(matrix, "_GRAM_BLOCK", 16)
     rng = np.random.default_rng(0)
     rows = make_rows(kind, random_matrix(rng, 400, 4), 1.0)
     w, a = rng.normal(size=5), rng.normal(size=400)
     assert n_rows(rows) > 10 * matrix._block(rows), "many blocks, or the law is empty"
+    assert n_rows(rows) > 4 * matrix._gram_block(rows, 400)
 
     def everything():
         h = np.abs(a)

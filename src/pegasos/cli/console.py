@@ -12,7 +12,8 @@ import typer
 
 # a parameter with its value, a name with an underscore, or one of which something is demanded
 _PARAMETER = re.compile(
-    r"(?<![\w./-])(?:(\w+)='?([\w.+-]+)'?|(\w+_\w+)(?![\w./=-])|(\w+)(?= must be ))"
+    r"(?<![\w./'-])"
+    r"(?:(\w+)=(?:'([^']*)'|([\w.+-]*\w))|(\w+_\w+)(?![\w/=-]|\.\w)|(\w+)(?= must be ))"
 )
 _options: dict[str, str] = {}  # of the command at hand, by the names that the library has for them
 
@@ -38,7 +39,7 @@ def as_typed(words: str) -> str:
     """What the library says of parameters, said of options: --max-iter, --solver auto."""
 
     def option(found: re.Match[str]) -> str:
-        name, value = found[1] or found[3] or found[4], found[2]
+        name, value = found[1] or found[4] or found[5], found[2] or found[3]
         if name not in _options:
             return found[0]
         if value is None or value == "True":

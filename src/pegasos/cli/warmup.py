@@ -50,7 +50,10 @@ def warmup() -> None:
         bar = progress.add_task("compiling", total=len(common))
         for storage, dtype, what in common:
             progress.update(bar, description=f"{what} on a {dtype} {storage}")
-            _kernels(storage, dtype) if what == KERNEL else _fit(storage, dtype, what)
+            if what == KERNEL:
+                _kernels(storage, dtype)
+            else:
+                _fit(storage, dtype, what)
             progress.advance(bar)
         progress.update(bar, description="streams")
         _learn()

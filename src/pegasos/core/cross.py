@@ -8,6 +8,7 @@ import numpy as np
 
 from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
+from pegasos.core.memory import free_memory
 from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_entries, n_rows
 
 
@@ -131,10 +132,11 @@ def _write_out(rows, out):
 
 @packed.register(CsrRows)
 def _(rows):
-    """As an array, whose rows need no gathering, where that takes about as much memory."""
-    kept = n_entries(rows) * (rows.values.itemsize + rows.columns.itemsize)
-    full = n_rows(rows) * n_columns(rows) * rows.values.itemsize
-    return DenseRows(_read_only(written_out(rows)), rows.bias) if kept >= 0.8 * full else rows
+    """As an array, whose rows need no gathering, if two fifths of it are filled and it has room."""
+    n, d = n_rows(rows), n_columns(rows)
+    if 5 * n_entries(rows) < 2 * n * d or 4.0 * n * d * rows.values.itemsize > free_memory():
+        return rows
+    return DenseRows(_read_only(written_out(rows)), rows.bias)
 
 
 @place_columns.register(CsrRows)

@@ -27,12 +27,12 @@ def axpys(values: np.ndarray, columns: np.ndarray | None, a: np.ndarray, W: np.n
     W[chosen] += np.outer(values.astype(W.dtype), a)
 
 
-def put(X: np.ndarray, i: int, a: float, out: np.ndarray, k: int) -> None:
+def put_line(X: np.ndarray, i: int, a: float, out: np.ndarray, k: int) -> None:
     """Line k of `out` = a times line i of X"""
     out.reshape(-1, LANES)[k] = a * X.reshape(-1, LANES)[i]
 
 
-def add(X: np.ndarray, i: int, a: float, out: np.ndarray, k: int) -> None:
+def add_line(X: np.ndarray, i: int, a: float, out: np.ndarray, k: int) -> None:
     """Line k of `out` += a times line i of X"""
     out.reshape(-1, LANES)[k] += a * X.reshape(-1, LANES)[i]
 

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
-from pegasos.core.lanes import LANES, add, axpys, dots, put
+from pegasos.core.lanes import LANES, add_line, axpys, dots, put_line
 
 
 class _Line:
@@ -162,11 +162,11 @@ def _overload_axpys(values: Any, columns: Any, a: Any, W: Any) -> Any:
     return lambda values, columns, a, W: _axpys(values, columns, a, W)
 
 
-@overload(put, strict=False)
+@overload(put_line, strict=False)
 def _overload_put(X: Any, i: Any, a: Any, out: Any, k: Any) -> Any:
     return lambda X, i, a, out, k: _put(X, np.int64(i), np.float64(a), out, np.int64(k))
 
 
-@overload(add, strict=False)
+@overload(add_line, strict=False)
 def _overload_add(X: Any, i: Any, a: Any, out: Any, k: Any) -> Any:
     return lambda X, i, a, out, k: _add(X, np.int64(i), np.float64(a), out, np.int64(k))

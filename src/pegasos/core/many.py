@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pegasos.core.dispatch import generic
-from pegasos.core.lanes import add, axpys, dots, put
+from pegasos.core.lanes import add_line, axpys, dots, put_line
 from pegasos.core.rows import CsrRows, DenseRows
 
 
@@ -79,14 +79,14 @@ def _(rows, i, a, W):
 @row_dots.register(DenseRows)
 def _(rows, i, W, out):
     x = rows.values[i]
-    put(W, x.shape[0], rows.bias, out, 0)
+    put_line(W, x.shape[0], rows.bias, out, 0)
     dots(x, None, W, out)
 
 
 @row_dots.register(CsrRows)
 def _(rows, i, W, out):
     first, end = rows.starts[i], rows.starts[i + 1]
-    put(W, rows.width, rows.bias, out, 0)
+    put_line(W, rows.width, rows.bias, out, 0)
     dots(rows.values[first:end], rows.columns[first:end], W, out)
 
 
@@ -94,11 +94,11 @@ def _(rows, i, W, out):
 def _(rows, i, a, W):
     x = rows.values[i]
     axpys(x, None, a, W)
-    add(a, 0, rows.bias, W, x.shape[0])
+    add_line(a, 0, rows.bias, W, x.shape[0])
 
 
 @row_axpys.register(CsrRows)
 def _(rows, i, a, W):
     first, end = rows.starts[i], rows.starts[i + 1]
     axpys(rows.values[first:end], rows.columns[first:end], a, W)
-    add(a, 0, rows.bias, W, rows.width)
+    add_line(a, 0, rows.bias, W, rows.width)

@@ -254,8 +254,9 @@ def gram_work(rows: Any) -> float:
 
 
 def _gram_block(rows: Any, chosen: int) -> int:
-    """Rows to a sum of its own, which is as large as the matrix: eight sums at most."""
-    parts = min(8, round(gram_work(rows) * chosen / n_rows(rows) / _GRAM_BLOCK))
+    """Rows to a sum of its own, which is as large as the matrix: few sums, of many rows each."""
+    times = gram_work(rows) * chosen / n_rows(rows) / _GRAM_BLOCK
+    parts = min(8, round(times), chosen // (8 * n_columns(rows)))
     return max(1, -(-chosen // max(1, parts)))
 
 

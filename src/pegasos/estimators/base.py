@@ -69,8 +69,8 @@ class LinearClassifier(ProbabilisticClassifier):
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            float32 and float64 are used as they are, without a copy; but a CSR matrix of which
-            about half is filled is written out as an array.
+            float32 and float64 are used as they are, without a copy; but of a CSR matrix of which
+            two fifths are filled an array is made beside it, if there is room.
         y : array of shape (n_samples,)
             Class labels, two or more.
         sample_weight : array of shape (n_samples,), default=None

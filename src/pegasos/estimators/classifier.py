@@ -81,13 +81,15 @@ def asked(estimator: Any, X: Any, finite: bool = True) -> Any:
 
 
 def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """A fit that is refused leaves the estimator as it was."""
+    """A fit that is refused leaves the estimator as it was; one that warns or is ended is not."""
 
     @functools.wraps(fit)
     def careful(estimator, *args, **known):
         before = vars(estimator).copy()
         try:
             return fit(estimator, *args, **known)
+        except Warning:  # where warnings are errors
+            raise
         except Exception:
             vars(estimator).clear()
             vars(estimator).update(before)

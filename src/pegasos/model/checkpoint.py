@@ -33,7 +33,7 @@ from pegasos.solvers import (
     stops,
 )
 
-FORMAT, VERSION = "pegasos-checkpoint", 2
+FORMAT, VERSION = "pegasos-checkpoint", 3
 
 
 class Finished(NamedTuple):

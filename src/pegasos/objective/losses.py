@@ -236,10 +236,11 @@ def _(loss, z):
 def _(loss, alpha, z, q, c):
     # With a = c sigmoid(s) the optimum is the root of s + z + q (c sigmoid(s) - alpha), a
     # function that rises with slope >= 1: Halley's method from a bracket, bisection when it
-    # leaves it. What a step of 1e-4 leaves is of the order of its cube.
+    # leaves it, and at times, since a step may land just inside. What a step of 1e-4 leaves is of
+    # the order of its cube.
     low, high = q * (alpha - c) - z, q * alpha - z
     s = min(max(-z, low), high)
-    for _ in range(64):
+    for k in range(200):
         p = _sigmoid(s)
         error = s + z + q * (c * p - alpha)
         if error > 0.0:
@@ -252,7 +253,7 @@ def _(loss, alpha, z, q, c):
         if abs(step) <= 1e-4:  # then three terms give the new p
             return c * (p - step * bend * (1.0 - step * skew))
         s -= step
-        if s <= low or s >= high:
+        if s <= low or s >= high or k % 4 == 3:
             s = 0.5 * (low + high)
     return c * _sigmoid(s)
 

@@ -39,7 +39,7 @@ from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import domain, parabola, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
-from pegasos.solvers.steps import Place, Tally, settled, steps, up_to_date
+from pegasos.solvers.steps import Place, Tally, reach, settled, steps, up_to_date
 from pegasos.solvers.team import round_length, team_steps
 
 SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
@@ -172,9 +172,9 @@ class Dual:
         past = combined(problem, place, state.past, state.gain, visits)
         return state._replace(past=past, gain=0.0, still=False)
 
-    def radius(self, gap: Any) -> Any:
-        """How far margins may move at such a gap, or gaps, in units of ||x_i||, for shrinking."""
-        return self.caution * np.sqrt(2.0 * np.maximum(0.0, gap)) if self.shrinking else np.inf
+    def radius(self, gap: float) -> float:
+        """Of the reach of margins; infinite: nothing is set aside."""
+        return float(reach(self.caution, gap)) if self.shrinking else np.inf
 
     def candidate(self, problem: Any, state: DualState) -> tuple[np.ndarray, None]:
         return state.alpha, None

@@ -13,7 +13,7 @@ import numpy as np
 
 from pegasos.core.dispatch import generic, helper
 from pegasos.core.jit import hot
-from pegasos.core.lanes import LANES, lines, put
+from pegasos.core.lanes import LANES, lines, put_line
 from pegasos.core.many import row_axpys, row_dots
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import permute
@@ -27,7 +27,7 @@ from pegasos.objective.losses import (
     value,
 )
 from pegasos.solvers.dual import Dual
-from pegasos.solvers.steps import settled, up_to_date
+from pegasos.solvers.steps import reach, settled, up_to_date
 
 _AHEAD = 3
 _CAUTION = Dual().caution
@@ -126,7 +126,7 @@ def _close(problem, state, share):
             state.centers[end, p] += pull
             state.W[end, p] += pull
         state.objective[p] = 0.5 * state.sqdist[p] + state.losses[p] + state.aside[p]
-        state.radius[p] = _CAUTION * np.sqrt(2.0 * max(0.0, terms + excess))
+        state.radius[p] = reach(_CAUTION, terms + excess)
         state.gap[p] = up_to_date(terms, state.summed[p]) + excess
         state.summed[p], state.terms[p], state.losses[p] = terms, 0.0, 0.0
         near |= state.running[p] and state.gap[p] <= share * state.objective[p]
@@ -154,9 +154,9 @@ def _sweep(problem, state, place):
             prefetch(wanted, ahead)
         i = order[s]
         row_dots(rows, i, state.W, line)
-        put(line, 0, 1.0, work, _SCORE)
-        put(state.alpha, i, 1.0, work, _OLD)
-        put(problem.c, i, 1.0, work, _C)
+        put_line(line, 0, 1.0, work, _SCORE)
+        put_line(state.alpha, i, 1.0, work, _OLD)
+        put_line(problem.c, i, 1.0, work, _C)
         left, moved = _steps(problem, i, wanted[i], work)
         wanted[i] = left
         if left == 0:
@@ -164,8 +164,8 @@ def _sweep(problem, state, place):
             order[s], order[active] = order[active], i
             continue
         if moved:
-            put(work, _NEW, 1.0, state.alpha, i)
-            put(work, _STEP, 1.0, line, 0)
+            put_line(work, _NEW, 1.0, state.alpha, i)
+            put_line(work, _STEP, 1.0, line, 0)
             row_axpys(rows, i, line, state.W)
         s += 1
     state.terms[:], state.losses[:], state.aside[:] = work[_TERMS], work[_LOSSES], work[_ASIDE]

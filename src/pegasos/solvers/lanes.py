@@ -203,9 +203,8 @@ class _Group:
             del self.state, self.members
             return
         self.share *= 0.7
-        limit = min(
-            self.goal.max_epochs, self.epoch + max(10, self.epoch // 4)
-        )  # or float32 stalls
+        limit = self.epoch + max(10, self.epoch // 4)  # or float32 stalls
+        limit = min(self.goal.max_epochs, limit)
         self.goal = self.goal._replace(max_epochs=limit)
         for k in short:
             w, proof = found[k].best.w, found[k].best.certificate

@@ -9,6 +9,11 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 
+def diagonal_of(H: np.ndarray) -> np.ndarray:
+    """A view of the diagonal, which may be written."""
+    return np.einsum("ii->i", H)
+
+
 class Factor(NamedTuple):
     """H = S L L' S, S = diag(scale), L in the lower triangle."""
 
@@ -22,12 +27,12 @@ def factored(H: np.ndarray) -> Factor:
     The matrix is scaled to a unit diagonal, which takes the units of the columns out, and the
     diagonal is lifted by as little as the factorisation needs (constant or repeated columns).
     """
-    diagonal = np.diag(H)
+    diagonal = diagonal_of(H)
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     unit = H / scale / scale[:, None]
     ridge = 1e-15
     while True:
-        unit.ravel()[:: len(unit) + 1] = 1.0 + ridge
+        diagonal_of(unit)[:] = 1.0 + ridge
         lower, failed = dpotrf(unit.T, lower=1, clean=0)
         if not failed:
             return Factor(lower, scale)
@@ -37,7 +42,9 @@ def factored(H: np.ndarray) -> Factor:
 
 
 def solved(factor: Factor, r: np.ndarray) -> np.ndarray:
-    """The x with H x = r."""
+    """The x with H x = r; both may be empty."""
+    if not r.size:
+        return r.copy()
     return dpotrs(factor.lower, r / factor.scale, lower=1)[0] / factor.scale
 
 

@@ -26,7 +26,7 @@ from pegasos.core.rows import is_single, n_rows
 from pegasos.objective.certificate import Evaluation, conjugate_sum, loss_sum
 from pegasos.objective.losses import curvature, dual_step, is_piecewise_linear, slope
 from pegasos.objective.problem import Problem
-from pegasos.solvers.linalg import factor
+from pegasos.solvers.linalg import diagonal_of, factor
 
 
 class Curvature(NamedTuple):
@@ -106,7 +106,7 @@ class Newton:
         last, u = state.curvature, state.slopes * unit
         bend = followed(problem, last, u, unit, state.columns)
         H = bend.G / unit
-        H.ravel()[:: len(H) + 1] += penalties(problem)[state.columns]
+        diagonal_of(H)[:] += penalties(problem)[state.columns]
         direction = np.zeros_like(gradient)  # in an empty column w stays at w0
         try:
             direction[state.columns] = -factor(H)(gradient[state.columns])
@@ -173,7 +173,10 @@ def followed(
 def _respond(problem: Problem, state: NewtonState) -> NewtonState:
     """The state with response, slopes, v and gap estimate of its w."""
     a, h = np.empty_like(state.scores), np.empty_like(state.scores)
-    _fill(problem, state.alpha, state.q, state.scores, a, h)
+    if state.q == 0.0:
+        fill_responses(problem, state.scores, a, h)
+    else:
+        _fill_proximal(problem, state.alpha, state.q, state.scores, a, h)
     v = combine(problem.rows, problem.y * a)
     free_of = penalties(problem)
     away, pull = free_of * (state.w - problem.center), free_of * v
@@ -185,7 +188,10 @@ def _respond(problem: Problem, state: NewtonState) -> NewtonState:
 
 
 def _line_search(problem, state, direction, along) -> float:
-    """A t in (0, 1] where the derivative along the direction has nearly vanished."""
+    """A t > 0 where the derivative along the direction has nearly vanished.
+
+    t = 1 first; beyond it where no row is near its kink and a free intercept has no curvature.
+    """
     shrink = penalties(problem) * direction
     d0, d1 = float((state.w - problem.center) @ shrink), float(shrink @ shrink)
 
@@ -193,7 +199,7 @@ def _line_search(problem, state, direction, along) -> float:
         return d0 + t * d1 - _pull(problem, state.alpha, state.q, state.scores, along, t)
 
     start = derivative(0.0)
-    low, high, at_low, at_high = 0.0, 1.0, start, np.inf
+    low, high, at_low, at_high = 0.0, np.inf, start, np.inf
     t = 1.0
     for k in range(60):
         at = derivative(t)
@@ -201,26 +207,29 @@ def _line_search(problem, state, direction, along) -> float:
         if abs(at) <= 0.1 * abs(start) and (at <= 0.0 or derivative(0.5 * t) + at <= 0.0):
             return t
         if at <= 0.0:
-            if t == 1.0:
-                return t
             low, at_low = t, at
         else:
             high, at_high = t, at
         secant = k % 2 == 1 and 0.0 < at_high - at_low < np.inf
-        t = low - at_low * (high - low) / (at_high - at_low) if secant else 0.5 * (low + high)
+        middle = low - at_low * (high - low) / (at_high - at_low) if secant else 0.5 * (low + high)
+        t = 2.0 * t if high == np.inf else middle
     return low
 
 
 @hot
-def _fill(problem, alpha, q, scores, a, h):
-    """Responses a_i and their slopes h_i; sums, or both cases in one loop, would not vectorise."""
+def fill_responses(problem, scores, a, h):
+    """a_i = -c_i l'(z_i) and their slopes h_i = c_i l''(z_i); with a sum it would not vectorise."""
+    loss, y, c = problem.loss, problem.y, problem.c
+    for i in range(scores.shape[0]):
+        z = y[i] * scores[i]
+        a[i], h[i] = -c[i] * slope(loss, z), c[i] * curvature(loss, z)
+
+
+@hot
+def _fill_proximal(problem, alpha, q, scores, a, h):
+    """The same with the proximal term."""
     loss, y, c = problem.loss, problem.y, problem.c
     low, high = -slope(loss, np.inf), -slope(loss, -np.inf)
-    if q == 0.0:
-        for i in range(scores.shape[0]):
-            z = y[i] * scores[i]
-            a[i], h[i] = -c[i] * slope(loss, z), c[i] * curvature(loss, z)
-        return
     for i in range(scores.shape[0]):
         z = y[i] * scores[i]
         a[i] = dual_step(loss, alpha[i], z, q, c[i])

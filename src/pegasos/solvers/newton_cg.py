@@ -27,15 +27,14 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.core.cross import gathered
-from pegasos.core.jit import hot
 from pegasos.core.matrix import bent, combine, gram_columns, gram_work, products, squares
 from pegasos.core.rows import by_row, n_columns, n_rows, row_work
 from pegasos.data.check import frozen
-from pegasos.objective.certificate import Evaluation, conjugate_sum, feasible
-from pegasos.objective.losses import curvature, is_piecewise_linear, slope, value
+from pegasos.objective.certificate import Evaluation, conjugate_sum, feasible, loss_sum
+from pegasos.objective.losses import is_piecewise_linear
 from pegasos.objective.problem import Problem
-from pegasos.solvers.linalg import Factor, factored, solved
-from pegasos.solvers.newton import Curvature, followed, penalties
+from pegasos.solvers.linalg import Factor, diagonal_of, factored, solved
+from pegasos.solvers.newton import Curvature, fill_responses, followed, penalties
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 _RESIDUAL = 0.1  # of the gradient, where conjugate gradients stop
@@ -221,7 +220,7 @@ def _preconditioner(problem: Problem, at: Response, last: Preconditioner | None)
     before = None if last is None else last.curvature
     bend = followed(problem, before, at.h, 1.0, columns)
     H = bend.G.copy()
-    H.ravel()[:: columns.size + 1] += R[columns]
+    diagonal_of(H)[:] += R[columns]
     return Preconditioner(columns, R, factored(H), bend)
 
 
@@ -288,14 +287,14 @@ def _respond(problem: Problem, w: np.ndarray, scores: np.ndarray) -> Response:
 
 
 def _arrived(problem: Problem, w: np.ndarray, scores: np.ndarray, found) -> Response:
-    """The response from a, h and costs at the scores of w."""
-    a, h, costs = found
+    """The response from a and h at the scores of w."""
+    a, h = found
     away = penalties(problem) * (w - problem.center)
     gradient = away - combine(problem.rows, problem.y * a)
     gap = 0.5 * float(gradient @ gradient)
     if problem.free:  # an unbalanced a costs about what it must give up
         gap += abs(float(gradient[-1]) / problem.rows.bias) - 0.5 * float(gradient[-1]) ** 2
-    objective = 0.5 * float(away @ away) + float(costs.sum())
+    objective = 0.5 * float(away @ away) + loss_sum(problem, problem.y * scores)
     return Response(w, scores, a, h, gradient, objective, gap, a)
 
 
@@ -313,21 +312,7 @@ def _foretold(problem: Problem, at: Response, to: Response, rest: np.ndarray) ->
     return to._replace(gap=gap, alpha=alpha) if gap < to.gap else to
 
 
-def _responses(problem: Problem, scores: np.ndarray) -> tuple[np.ndarray, ...]:
-    found = tuple(np.empty_like(scores) for _ in range(3))
-    _fill(problem, scores, *found)
-    return found
-
-
-@hot
-def _fill(problem, scores, a, h, costs):
-    """Responses, curvatures and losses.
-
-    Two loops, and sums left to NumPy: with more arrays, or a sum, a loop does not vectorise.
-    """
-    loss, y, c = problem.loss, problem.y, problem.c
-    for i in range(scores.shape[0]):
-        z = y[i] * scores[i]
-        a[i], h[i] = -c[i] * slope(loss, z), c[i] * curvature(loss, z)
-    for i in range(scores.shape[0]):
-        costs[i] = c[i] * value(loss, y[i] * scores[i])
+def _responses(problem: Problem, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    a, h = np.empty_like(scores), np.empty_like(scores)
+    fill_responses(problem, scores, a, h)
+    return a, h

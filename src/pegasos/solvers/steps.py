@@ -48,6 +48,12 @@ def settled(loss, a, z, slack):
 
 
 @helper
+def reach(caution, gap):
+    """How far margins may move at such a gap, in units of ||x_i||, for shrinking."""
+    return caution * np.sqrt(2.0 * max(gap, 0.0))
+
+
+@helper
 def up_to_date(terms, before):
     """The gap after an epoch that has summed these terms, and the epoch before it `before`.
 
