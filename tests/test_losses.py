@@ -152,6 +152,15 @@ def test_dual_step_lands_where_the_slope_answers_it(loss, share, z, q, c):
     assert -c * slope(loss, reached - blur) >= new - rounding
 
 
+@given(exponent=st.floats(-300.0, -0.31))
+def test_the_logistic_conjugate_keeps_small_shares(exponent):
+    """a log a + (1 - a) log(1 - a), of which the second term is about -a."""
+    a = 10.0**exponent
+    right = a * math.log(a) + (1.0 - a) * math.log1p(-a)
+    assert conjugate(Logistic(), a) == pytest.approx(right, rel=1e-14, abs=0.0)
+    assert conjugate(Logistic(), 1.0 - a) == pytest.approx(right, rel=1e-12, abs=1e-15 * -exponent)
+
+
 @given(
     share=st.sampled_from((0.0, 1e-9, 0.1, 0.5, 0.9, 1.0)),
     z=st.floats(-30.0, 30.0),

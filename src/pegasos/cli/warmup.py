@@ -29,7 +29,8 @@ def warmup() -> None:
 
     Arrays and CSR matrices, float32 and float64; hinge, squared hinge and logistic loss; all
     solvers; kernel machines with the Gaussian kernel; Pegasos with hinge loss on float32 CSR; the
-    reader of LIBSVM text. Without this the first fit of each kind takes some seconds longer.
+    reader of LIBSVM text. Without this the first fit of each kind takes some seconds longer. What
+    sweeps over several classes or values of C need is compiled by the first of them.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -40,7 +40,7 @@ def power(x: Any, degree: int) -> Any:
 
 @helper
 def log1p_unit(e):
-    """log(1 + e) for e in [0, 1]: the series of 2 atanh(e / (2 + e))."""
+    """log(1 + e) for e in [-1/2, 1]: the series of 2 atanh(e / (2 + e))."""
     s = e / (2.0 + e)
     u = s * s
     v = u * u

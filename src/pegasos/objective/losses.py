@@ -223,7 +223,8 @@ def _(loss, z):
 
 @conjugate.register(Logistic)
 def _(loss, a):
-    return _xlogx(a) + _xlogx(1.0 - a)
+    m = min(a, 1.0 - a)  # the logarithm of 1 - m would lose what a small m is
+    return m * logarithm(max(m, _TINY)) + (1.0 - m) * log1p_unit(-m)
 
 
 @curvature.register(Logistic)
@@ -262,11 +263,6 @@ def _(loss, alpha, z, q, c):
 def _sigmoid(t):
     e = exponential(-abs(t))
     return (1.0 if t >= 0.0 else e) / (1.0 + e)
-
-
-@helper
-def _xlogx(a):
-    return a * logarithm(max(a, _TINY))
 
 
 def is_piecewise_linear(loss: Any) -> bool:

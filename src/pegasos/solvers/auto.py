@@ -28,7 +28,7 @@ from pegasos.solvers.newton import Newton
 from pegasos.solvers.newton_cg import NewtonCG
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
-MANY_EPOCHS = 300
+MANY_EPOCHS = {"newton": 100, "newton_cg": 300, "interior": 300}  # before this one may follow
 FEW_EPOCHS = 6.0  # of descent on wide data, where its epochs stay whole
 
 
@@ -106,7 +106,7 @@ class Auto:
         return _begun(problem, solver, inner, budget, 0, Choice(name, reason))
 
     def step(self, problem: Problem, state: AutoState) -> AutoState:
-        if state.successor and _due(state):
+        if state.successor and _due(state, state.successor):
             state = _review(problem, state, state.successor)
         return state._replace(inner=state.solver.step(problem, state.inner))
 
@@ -123,9 +123,9 @@ def _begun(problem, solver, inner, budget: float, spent: int, choice: Choice) ->
     return AutoState(solver, inner, budget, budget, mark, 0, spent, choice, successor)
 
 
-def _due(state: AutoState) -> bool:
+def _due(state: AutoState, successor: str) -> bool:
     inner = state.inner
-    often = inner.epoch - state.reviewed >= MANY_EPOCHS
+    often = inner.epoch - state.reviewed >= MANY_EPOCHS[successor]
     return inner.exhausted or inner.passes >= state.limit or often
 
 
