@@ -32,6 +32,7 @@ from pegasos.core.rows import (
 from pegasos.core.threads import run_blocks
 
 _BLOCK = 1.5e5  # nanoseconds that a block of rows should take
+_COPY = 32  # entries to a column: or a private sum costs a tenth or more of its block
 _GRAM_BLOCK = 5e5  # the same of a Gram matrix
 MAX_WIDTH = 10_000  # columns of a Gram matrix: 0.8 GB
 _AHEAD = 4  # rows between a prefetch and the use of the row
@@ -148,7 +149,7 @@ def _summed(rows: Any, add: Callable[[np.ndarray, int, int], Any]) -> np.ndarray
         add(out, start, stop)
         return out
 
-    parts = run_blocks(part, n_rows(rows), _block(rows))
+    parts = run_blocks(part, n_rows(rows), _sum_block(rows))
     total = parts[0]
     for other in parts[1:]:
         total += other
@@ -164,7 +165,7 @@ def lane_products(rows: Any, W: np.ndarray) -> np.ndarray:
 
 def lane_combine(rows: Any, A: np.ndarray) -> np.ndarray:
     """X' A for an A of float64 lines."""
-    width, block = n_columns(rows) + 1, LANES * _block(rows)  # its private copies are wide
+    width, block = n_columns(rows) + 1, LANES * _sum_block(rows)  # its private copies are wide
 
     def part(start: int, stop: int) -> np.ndarray:
         out = lines(width, np.float64)
@@ -196,11 +197,16 @@ def sqnorms(rows: Any) -> np.ndarray:
     return out
 
 
-def _block(rows: Any) -> int:
-    """Rows in a block: of equal ones, with entries enough to outweigh a private copy of w."""
-    n, most = n_rows(rows), n_entries(rows) // (8 * n_columns(rows) + 1)
+def _block(rows: Any, most: float = np.inf) -> int:
+    """Rows in a block, of `most` equal ones at most."""
+    n = n_rows(rows)
     parts = min(round(n * (row_work(rows) + 3.0) / _BLOCK), most)
     return max(1, -(-n // max(1, parts)))
+
+
+def _sum_block(rows: Any) -> int:
+    """The same for blocks with a private sum over columns, which entries have to outweigh."""
+    return _block(rows, n_entries(rows) // (_COPY * n_columns(rows) + 1))
 
 
 def occupied(rows: Any) -> np.ndarray:

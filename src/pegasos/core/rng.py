@@ -59,23 +59,25 @@ def arrange(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: 
     """Leave of rows[:n] those i with stays[i], and write them to out in a random order; returns
     their number.
 
-    With pace = (size, rng), blocks of `size` neighbours come in random order, and so do the rows of
-    each block: what is close in memory is visited within a short time. One block is any
-    permutation.
+    With pace = (near, places, rng), `near` neighbours in memory come close to each other, mixed
+    with those of `places` - 1 other places: what is near is visited within a short time, and yet a
+    stretch of rows is one of the whole. All in one place is any permutation.
     """
-    size, rng = pace
+    near, places, rng = pace
     left = 0
     for s in range(n):
         i = rows[s]
         rows[left] = i
         left += stays[i]
-    blocks = np.arange((left + size - 1) // size)
-    permute(blocks, blocks.shape[0], rng)
-    count = 0
-    for b in blocks:
-        first = count
-        for s in range(b * size, min(left, b * size + size)):
+    groups = np.arange((left + near - 1) // near)
+    permute(groups, groups.shape[0], rng)
+    count, first = 0, 0
+    for g in range(groups.shape[0]):
+        start = groups[g] * near
+        for s in range(start, min(left, start + near)):
             out[count] = rows[s]
             count += 1
-        permute(out[first:count], count - first, rng)
+        if (g + 1) % places == 0 or g + 1 == groups.shape[0]:
+            permute(out[first:count], count - first, rng)
+            first = count
     return left

@@ -19,7 +19,7 @@ import numpy as np
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
 from pegasos.core.many import row_products, row_spread
-from pegasos.core.matrix import all_combine
+from pegasos.core.matrix import all_combine, all_products
 from pegasos.core.rows import n_entries, n_rows, row_prefetch
 from pegasos.objective.multiclass import (
     MulticlassProblem,
@@ -28,7 +28,7 @@ from pegasos.objective.multiclass import (
     loss_sum,
     pulls,
 )
-from pegasos.solvers.dual import SLICE, advance, bend, part, start
+from pegasos.solvers.dual import SLICE, advance, bend, part, scores, start
 from pegasos.solvers.intercept import corrected, imbalance, proposed
 from pegasos.solvers.moves import aim
 from pegasos.solvers.steps import Tally
@@ -87,9 +87,14 @@ def _(problem, inner, pi, seen):
     return W
 
 
+@scores.register(MulticlassProblem)
+def _(problem, W):
+    return all_products(problem.rows, W)
+
+
 @part.register(MulticlassProblem)
-def _(problem, place, scores):
-    return _part(problem, place, scores)
+def _(problem, place, found):
+    return _part(problem, place, found)
 
 
 @aim.register(MulticlassProblem)

@@ -3,12 +3,13 @@
 Problem:   min_w 1/2 ||w - w0||^2 + sum_i c_i l(y_i x_i.w)
 Dual:      max_alpha D(alpha), alpha_i / c_i in the domain of l*(-a), w = w0 + sum_i alpha_i y_i x_i
 Update:    alpha_i <- dual_step(l, alpha_i, z_i, ||x_i||^2, c_i), w follows at the cost of a row
-Order:     a fresh random permutation of the active rows in each epoch; of blocks of neighbours, and
-           inside each, where rows in any order would come from memory one by one
+Order:     a fresh random permutation of the active rows in each epoch; of groups of neighbours, a
+           few of which are mixed, where rows in any order would come from memory one by one
 Shrinking: a variable at its bound leaves the epoch when its margin is further inside than
            `caution` ||x_i|| sqrt(2 gap); with caution = 1 and the true gap that is a proof that
-           it stays there, since ||w - w*|| <= sqrt(2 gap). At each certificate the exact margins
-           say anew who is aside.
+           it stays there, since ||w - w*|| <= sqrt(2 gap). Far less caution pays, with a look at
+           the margins of all rows whenever the estimate has fallen tenfold: those left out
+           wrongly come back. So they do at each certificate.
 Moves:     after `patience` epochs, where the dual is quadratic, each epoch begins at the best point
            in the span of the last moves (see `solvers.moves`)
 Stopping:  `estimate`, the sum over the epoch of c_i l(z_i) + c_i l*(-alpha_i/c_i) + alpha_i z_i:
@@ -31,7 +32,7 @@ import numpy as np
 
 from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
-from pegasos.core.matrix import combine
+from pegasos.core.matrix import combine, products
 from pegasos.core.rng import arrange, stream
 from pegasos.core.rows import n_entries, n_rows
 from pegasos.core.threads import allowed
@@ -43,17 +44,19 @@ from pegasos.solvers.steps import Place, Tally, reach, settled, steps, up_to_dat
 from pegasos.solvers.team import round_length, team_steps
 
 SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
-_CACHED = 1 << 23  # entries that a processor may hold
-_BLOCK = 32  # rows that follow each other in memory
+_CACHED = 1 << 20  # entries that are near the processor in any order
+_NEAR, _PLACES = 4, 8  # rows that follow each other in memory, groups of them that are mixed
+_FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
 
 
 class DualState(NamedTuple):
     """alpha and w, the rows order[:active] of the epoch, the place in it, what it has summed.
 
     `listed` has the same rows as they lie in memory, `stays` marks those of the next epoch; `aside`
-    is the loss of the others, as it was when they left; `still` says that nothing has moved since
-    the last exact evaluation; `visits` counts steps on rows; `gain` is what the dual gained by
-    steps since the last move was closed; `summed` are the terms of the last whole epoch.
+    is the loss of the others, as it was when they left, `mark` the estimate at which they are
+    looked at; `still` says that nothing has moved since the last exact evaluation; `visits` counts
+    steps on rows; `gain` is what the dual gained by steps since the last move was closed; `summed`
+    are the terms of the last whole epoch; k and r are those of `bend`.
     """
 
     alpha: np.ndarray
@@ -68,6 +71,7 @@ class DualState(NamedTuple):
     terms: float
     losses: float
     aside: float
+    mark: float
     gain: float
     moves: int
     visits: int
@@ -78,6 +82,8 @@ class DualState(NamedTuple):
     still: bool
     exhausted: bool
     past: Moves | None
+    k: float
+    r: float
 
     @property
     def passes(self) -> float:
@@ -97,7 +103,7 @@ class Dual:
     `memory`: how many moves it remembers (0: none), `patience`: epochs before it does.
     """
 
-    caution: float = 0.01
+    caution: float = 0.002
     shrinking: bool = True
     memory: int = 3
     patience: int = 20
@@ -105,6 +111,7 @@ class Dual:
     def init(self, problem: Any, seed: int, alpha: np.ndarray | None = None) -> DualState:
         n = n_rows(problem.rows)
         alpha, w = start(problem, alpha)
+        k, r = bend(problem)
         return DualState(
             alpha=alpha,
             w=w,
@@ -118,6 +125,7 @@ class Dual:
             terms=0.0,
             losses=0.0,
             aside=0.0,
+            mark=np.inf,
             gain=0.0,
             moves=0,
             visits=0,
@@ -128,6 +136,8 @@ class Dual:
             still=False,
             exhausted=False,
             past=None,
+            k=k,
+            r=r,
         )
 
     def after(self, epochs: int) -> Dual:
@@ -137,14 +147,15 @@ class Dual:
     def step(self, problem: Any, state: DualState) -> DualState:
         """One epoch over the active rows, or a slice of a long one."""
         if state.cursor == 0:
-            state = self._combine(problem, state)
-            size = _BLOCK if n_entries(problem.rows) > _CACHED else len(state.order)
+            state = self._combine(problem, self._look(problem, state))
+            near = _NEAR if n_entries(problem.rows) > _CACHED else len(state.order)
             left = state.listed, state.active, state.stays, state.order
-            state = state._replace(active=arrange(*left, (size, state.rng)))
-        state = state.plus(*advance(problem, _place(problem, state), (state.cursor, state.active)))
+            state = state._replace(active=arrange(*left, (near, _PLACES, state.rng)))
+        state = state.plus(*advance(problem, _place(state), (state.cursor, state.active)))
         if state.cursor < state.active:
             return state
         away = state.w - problem.center
+        objective = 0.5 * float(np.vdot(away, away)) + state.losses + state.aside
         return state._replace(
             cursor=0,
             terms=0.0,
@@ -152,18 +163,25 @@ class Dual:
             moves=0,
             summed=state.terms,
             estimate=up_to_date(state.terms, state.summed),
-            objective=0.5 * float(np.vdot(away, away)) + state.losses + state.aside,
+            objective=objective,
+            mark=min(state.mark, _FIRST_LOOK * objective),
             radius=self.radius(state.terms),
             epoch=state.epoch + 1,
             still=state.still and state.moves == 0,
             exhausted=state.moves == 0,
         )
 
+    def _look(self, problem: Any, state: DualState) -> DualState:
+        """Bring back who is aside and would move, if the estimate says that it is time."""
+        if state.estimate > state.mark or state.stays.all():
+            return state
+        return self._parted(problem, state, scores(problem, state.w), state.estimate)
+
     def _combine(self, problem: Any, state: DualState) -> DualState:
         """Go to the best point in the span of the last moves, once descent has had its epochs."""
-        place, visits = _place(problem, state), state.visits
-        if not self.memory or state.epoch < self.patience or np.isnan(place.k):
+        if not self.memory or state.epoch < self.patience or np.isnan(state.k):
             return state
+        place, visits = _place(state), state.visits
         if state.past is None:
             return state._replace(past=no_moves(problem, place, visits, self.memory), gain=0.0)
         long_enough = worthwhile(problem, place, visits - state.past.visits)
@@ -183,21 +201,24 @@ class Dual:
         """Go on from the exact w; a row whose exact margin says so stays or goes aside."""
         state.w[:] = seen.w
         state = state._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
+        state = self._parted(problem, state, seen.margins, seen.certificate.gap)
+        return state._replace(still=True, exhausted=state.exhausted and state.still)
+
+    def _parted(self, problem: Any, state: DualState, margins: Any, gap: float) -> DualState:
+        """All rows are of the next epoch but those that their margins set aside."""
         state.stays[:] = True
         state.listed[:] = np.arange(len(state.listed))
-        aside = 0.0
-        radius = min(state.radius, self.radius(seen.certificate.gap))
+        radius, aside = min(state.radius, self.radius(gap)), 0.0
         if radius < np.inf:
             state = state._replace(radius=radius)
-            aside = part(problem, _place(problem, state), seen.margins)
-        exhausted = state.exhausted and state.still
-        active = len(state.listed)
-        return state._replace(active=active, aside=aside, still=True, exhausted=exhausted)
+            aside = part(problem, _place(state), margins)
+        mark = min(state.mark, _NEXT_LOOK * gap)
+        return state._replace(active=len(state.listed), aside=aside, mark=mark)
 
 
-def _place(problem: Any, state: DualState) -> Place:
+def _place(state: DualState) -> Place:
     where = state.alpha, state.w, state.order, state.stays
-    return Place(*where, state.radius, *bend(problem))
+    return Place(*where, state.radius, state.k, state.r)
 
 
 @generic
@@ -213,6 +234,11 @@ def bend(problem: Any) -> tuple[float, float]:
 @generic
 def advance(problem: Any, place: Place, span: tuple[int, int]) -> tuple[int, Tally]:
     """Steps on rows order[first:last] of the span, or on some of them; how many, and their sums"""
+
+
+@generic
+def scores(problem: Any, w: np.ndarray) -> np.ndarray:
+    """What `part` goes by, of all rows at w"""
 
 
 @generic
@@ -246,6 +272,11 @@ def _(problem, place, span):
         return last - first, team_steps(problem, place, (first, last), between, threads)
     last = min(end, first + length)
     return last - first, Tally(*_sweep(problem, place, first, last))
+
+
+@scores.register(Problem)
+def _(problem, w):
+    return problem.y * products(problem.rows, w)
 
 
 @part.register(Problem)

@@ -26,11 +26,10 @@ from pegasos.objective.losses import (
     dual_step,
     value,
 )
-from pegasos.solvers.dual import Dual
 from pegasos.solvers.steps import reach, settled, up_to_date
 
 _AHEAD = 3
-_CAUTION = Dual().caution
+CAUTION = 0.01  # of shrinking, without looks at the rows aside
 _NUMBERS = 10  # of a lane at a row, the lines of an array
 _RADIUS, _TERMS, _LOSSES, _ASIDE, _TARGET, _OLD, _C, _SCORE, _NEW, _STEP = range(_NUMBERS)
 
@@ -126,7 +125,7 @@ def _close(problem, state, share):
             state.centers[end, p] += pull
             state.W[end, p] += pull
         state.objective[p] = 0.5 * state.sqdist[p] + state.losses[p] + state.aside[p]
-        state.radius[p] = reach(_CAUTION, terms + excess)
+        state.radius[p] = reach(CAUTION, terms + excess)
         state.gap[p] = up_to_date(terms, state.summed[p]) + excess
         state.summed[p], state.terms[p], state.losses[p] = terms, 0.0, 0.0
         near |= state.running[p] and state.gap[p] <= share * state.objective[p]

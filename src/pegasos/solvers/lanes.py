@@ -27,9 +27,9 @@ from pegasos.core.rows import n_columns, n_entries, n_rows
 from pegasos.core.threads import side_by_side
 from pegasos.objective.certificate import Evaluation, evaluate_all
 from pegasos.objective.problem import Problem
-from pegasos.solvers.dual import Dual
 from pegasos.solvers.intercept import proximal_scale
-from pegasos.solvers.lane_steps import epochs, lanes_at
+from pegasos.solvers.lane_steps import CAUTION, epochs, lanes_at
+from pegasos.solvers.steps import reach
 
 _TICK = 1 << 21  # entries that a thread visits between two looks at the clock
 _SHARE = 1.0  # of the goal: what the estimate must show before a certificate is made
@@ -209,7 +209,7 @@ class _Group:
         for k in short:
             w, proof = found[k].best.w, found[k].best.certificate
             self.state.W[:-1, k], self.running[k] = w[:-1], True
-            self.state.radius[k] = Dual().radius(proof.gap)
+            self.state.radius[k] = reach(CAUTION, proof.gap)
             if not self.problem.free:
                 self.state.W[-1, k] = w[-1]
         self.look_back = self.epoch

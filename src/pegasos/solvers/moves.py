@@ -38,6 +38,7 @@ from pegasos.solvers.steps import Place
 
 _SAME = 1e-10  # of 1: moves that agree so far say nothing new
 _NOTHING = 1e-20  # of the objective: the gain of steps in the last digit
+_COLUMNS = 1024  # of a block that stays in cache
 _COST = 2.0  # work between two steps in ns, for each entry of alpha and w
 
 
@@ -75,35 +76,85 @@ def combined(problem: Any, place: Place, moves: Moves, gain: float, visits: int)
 
     alpha and w of `place` are changed; the step becomes a part of the move.
     """
-    k, w0, (S, U, G, g, *_) = moves.oldest, problem.center, moves
-    U[k] = np.ravel(place.w - w0 - moves.v)
+    k, (S, U, G, g, *_) = moves.oldest, moves
+    w, w0, v = place.w.reshape(-1), problem.center.reshape(-1), moves.v.reshape(-1)
     S[..., k] = place.alpha - moves.alpha
-    along = U @ U[k] + _stiffness(problem, place.r, S[..., k], S)
+    along = _close(U, k, w, w0, v) + _stiffness(problem, place.r, S[..., k], S)
     G[k], G[:, k] = along, along
     g -= along
-    shift = np.ravel(w0[-1] - moves.b)  # by which a free intercept has moved the centre
+    b = problem.center[-1]
+    shift = np.ravel(b - moves.b)  # by which a free intercept has moved the centre
     g -= U[:, -shift.size :] @ shift
     g[k] = gain - 0.5 * along[k]
     theta = _solution(G, g)
-    dw, target = theta @ U, np.empty_like(place.alpha)
+    dw, target = _combination(U, theta), np.empty_like(place.alpha)
     tilt = float(theta @ g) + aim(problem, place, (S, theta), dw.reshape(place.w.shape), target)
     change = target - place.alpha
-    bend = float(dw @ dw) + float(_stiffness(problem, place.r, change, change))
+    along, bend = _bends(U, dw)
+    bend += float(_stiffness(problem, place.r, change, change))
     t = min(1.0, tilt / bend) if tilt > 0.0 and bend > 0.0 else 0.0
     if t > 0.0:
-        along = U @ dw + _stiffness(problem, place.r, change, S)
+        along += _stiffness(problem, place.r, change, S)
         g -= t * along
         g[k] += t * (tilt - t * bend)
         G[k] += t * along
         G[:, k] = G[k]
         G[k, k] += t * (along[k] + t * bend)
-        place.w[:] += t * dw.reshape(place.w.shape)
         place.alpha[:] = target if t == 1.0 else place.alpha + t * change
-        U[k] += t * dw
         S[..., k] = place.alpha - moves.alpha
+    _take(t, dw, U[k], w, w0, v)
     moves.alpha[:] = place.alpha
-    moves.v[:] = place.w - w0
-    return moves._replace(b=np.copy(w0[-1]), visits=visits, oldest=(k + 1) % len(g))
+    return moves._replace(b=np.copy(b), visits=visits, oldest=(k + 1) % len(g))
+
+
+@hot
+def _close(U, k, w, w0, v):
+    """U_k = w - w0 - v, and its products with all of U; block by block, which stay in cache."""
+    along = np.zeros(U.shape[0])
+    for start in range(0, w.shape[0], _COLUMNS):
+        end = min(start + _COLUMNS, w.shape[0])
+        own, w_, w0_, v_ = U[k, start:end], w[start:end], w0[start:end], v[start:end]
+        for j in range(end - start):
+            own[j] = w_[j] - w0_[j] - v_[j]
+        for m in range(U.shape[0]):
+            along[m] += np.dot(U[m, start:end], own)
+    return along
+
+
+@hot
+def _combination(U, theta):
+    """sum_j theta_j U_j"""
+    dw = np.zeros(U.shape[1])
+    for start in range(0, dw.shape[0], _COLUMNS):
+        end = min(start + _COLUMNS, dw.shape[0])
+        sum_ = dw[start:end]
+        for m in range(U.shape[0]):
+            move, a = U[m, start:end], theta[m]
+            for j in range(end - start):
+                sum_[j] += a * move[j]
+    return dw
+
+
+@hot
+def _bends(U, dw):
+    """Products of dw with all of U and with itself."""
+    along, bend = np.zeros(U.shape[0]), 0.0
+    for start in range(0, dw.shape[0], _COLUMNS):
+        end = min(start + _COLUMNS, dw.shape[0])
+        step = dw[start:end]
+        bend += np.dot(step, step)
+        for m in range(U.shape[0]):
+            along[m] += np.dot(U[m, start:end], step)
+    return along, bend
+
+
+@hot
+def _take(t, dw, move, w, w0, v):
+    """A step of length t, which is a part of the move; the next one begins at v = w - w0."""
+    for j in range(dw.shape[0]):
+        w[j] += t * dw[j]
+        move[j] += t * dw[j]
+        v[j] = w[j] - w0[j]
 
 
 def _stiffness(problem: Any, r: float, a: np.ndarray, others: np.ndarray) -> Any:
@@ -116,16 +167,39 @@ def moved(gain: float, objective: float) -> bool:
     return gain > _NOTHING * abs(objective)
 
 
-def _solution(G: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """theta with G theta = g in the span of the moves that differ."""
-    scale = np.sqrt(np.maximum(np.diag(G), 0.0))
-    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
-    scaled = inverse[:, None] * G * inverse
-    if not np.isfinite(scaled).all():  # overflow: no step
-        return np.zeros_like(g)
-    sizes, V = np.linalg.eigh(scaled)
-    V = V[:, sizes > _SAME]
-    return inverse * (V @ ((V.T @ (inverse * g)) / sizes[sizes > _SAME]))
+@hot
+def _solution(G, g):
+    """theta with G theta = g in the span of the moves that differ: by elimination, the move that
+    adds most to the others first; moves that add nothing are left out."""
+    m = g.shape[0]
+    theta, scale, A = np.zeros(m), np.zeros(m), np.empty((m, m + 1))
+    for i in range(m):
+        scale[i] = 1.0 / np.sqrt(G[i, i]) if G[i, i] > 0.0 else 0.0
+    for i in range(m):
+        for j in range(m):
+            A[i, j] = scale[i] * G[i, j] * scale[j]
+        A[i, m] = scale[i] * g[i]
+    if not np.isfinite(A).all():  # overflow: no step
+        return theta
+    order, rank = np.arange(m), 0
+    while rank < m:
+        best = rank
+        for i in range(rank + 1, m):
+            best = i if A[order[i], order[i]] > A[order[best], order[best]] else best
+        order[rank], order[best] = order[best], order[rank]
+        p = order[rank]
+        if not A[p, p] > _SAME:
+            break
+        rank += 1
+        for i in order[rank:]:
+            A[i] -= (A[i, p] / A[p, p]) * A[p]
+    for s in range(rank - 1, -1, -1):
+        p = order[s]
+        rest = A[p, m]
+        for q in order[s + 1 : rank]:
+            rest -= A[p, q] * theta[q]
+        theta[p] = rest / A[p, p]
+    return scale * theta
 
 
 @generic
