@@ -369,7 +369,7 @@ from pegasos.solvers import team
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.dual import Dual
 
-team._WORTH = 0.0
+team._WORTH = team._PAYS = 0.0
 signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
 X = sparse.random(20_000, 300, 0.05, format="csr", random_state=0)

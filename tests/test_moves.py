@@ -76,7 +76,8 @@ def test_slopes_and_curvatures_are_those_of_the_dual(loss):
     state = solver.init(problem, 0)
     while state.epoch < 8:
         state = solver.step(problem, state)
-    place = moves.Place(state.alpha, state.w, state.order, state.stays, np.inf, k, r)
+    where = state.alpha, state.w, state.order, state.stays
+    place = moves.Place(*where, np.inf, k, r, state.often)
     past = moves.combined(problem, place, state.past, state.gain, state.visits)
     gradient = k - r * place.alpha / problem.c - evaluate(problem, place.alpha).margins
     assert np.allclose(past.g, past.S.T @ gradient, atol=1e-9 * np.abs(past.S).sum())

@@ -4,15 +4,17 @@ import threading
 
 import numpy as np
 import pytest
-from conftest import LOSSES, SEEDS, every_loss, random_problem
+from conftest import LOSSES, SEEDS, every_loss, make_rows, plain, random_problem
 from hypothesis import given
 
 from pegasos.core.barrier import close, gate, meet
 from pegasos.core.jit import hot
+from pegasos.core.rows import often
 from pegasos.core.threads import together, use_threads
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.losses import Hinge, Logistic, SquaredHinge
-from pegasos.solvers import team
+from pegasos.objective.problem import make_problem
+from pegasos.solvers import dual, team
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.dual import Dual
 
@@ -21,15 +23,25 @@ THREADS = (2, 3)
 
 @pytest.fixture(autouse=True)
 def _small_rounds(monkeypatch):
-    """A team even for problems of a few rows."""
+    """A team even for problems of a few rows; of sparse ones two columns meet often."""
+    monkeypatch.setattr(team, "_OFTEN", 2)
+    monkeypatch.setattr(team, "_ROUND", 5.0)
+    monkeypatch.setattr(team, "_WHOLE", 3.0)
+    monkeypatch.setattr(team, "_MEETINGS", 1)
     monkeypatch.setattr(team, "_ROUNDS", 1)
-    monkeypatch.setattr(team, "_LEAST", 5)
     monkeypatch.setattr(team, "_WORTH", 0.0)
-    monkeypatch.setattr(team, "_SHARE", 0.0)
+    monkeypatch.setattr(team, "_PAYS", 0.0)
 
 
-def problem_of(seed, kind="csr-float64-uint32", loss=LOSSES[0]):
-    return random_problem(seed, loss, kind, n=60)
+def problem_of(seed, kind="csr-float64-uint32", loss=LOSSES[0], intercept="none"):
+    return random_problem(seed, loss, kind, n=60, intercept=intercept)
+
+
+def pace(problem, threads):
+    """Of an epoch of all rows."""
+    with use_threads(threads):
+        state = Dual().init(problem, 0)
+    return team.pace_of(problem, dual._place(state), 60, threads)
 
 
 @hot
@@ -84,24 +96,23 @@ def test_a_team_reaches_the_optimum(kind, loss, threads):
     problem = problem_of(threads, kind, loss)
     alone = run(Dual(), problem, Stop(tol=1e-6, max_epochs=3000))
     with use_threads(threads):
-        assert team.round_length(problem, 60, threads) > 0
+        assert (pace(problem, threads).whole > 1) == kind.startswith("csr")
         found = run(Dual(), problem, Stop(tol=1e-6, max_epochs=3000))
     assert found.stop_reason == alone.stop_reason == "gap"
     assert found.certificate.primal == pytest.approx(alone.certificate.primal, rel=2e-6)
 
 
+@pytest.mark.parametrize("kind", ["dense-float64", "csr-float64-uint32"])
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic()], ids=repr)
 @given(seed=SEEDS)
-def test_the_dual_rises_by_the_gain_that_is_told(loss, seed):
+def test_the_dual_rises_by_the_gain_that_is_told(kind, loss, seed):
     """Even where all rows pull in one direction, and threads that add up would overshoot.
 
     Where the dual is not quadratic nothing is told.
     """
-    problem = problem_of(seed, "dense-float64", loss)
-    X = 1.0 + 0.1 * problem.rows.values
-    problem = problem._replace(
-        rows=problem.rows._replace(values=X), q=(X * X).sum(axis=1) + problem.rows.bias**2
-    )
+    problem = problem_of(seed, kind, loss)
+    rows = make_rows(kind, 1.0 + 0.1 * plain(problem.rows)[:, :-1])
+    problem = make_problem(rows, problem.y, problem.c, loss, problem.center)
     solver = Dual(shrinking=False)
     with use_threads(2):
         state = solver.init(problem, seed)
@@ -116,9 +127,11 @@ def test_the_dual_rises_by_the_gain_that_is_told(loss, seed):
             last = dual
 
 
+@pytest.mark.bounds
+@pytest.mark.parametrize("intercept", ["none", "penalised"])
 @given(seed=SEEDS)
-def test_w_is_that_of_alpha(seed):
-    problem = problem_of(seed)
+def test_w_is_that_of_alpha(intercept, seed):
+    problem = problem_of(seed, intercept=intercept)
     with use_threads(3):
         solver = Dual()
         state = solver.init(problem, seed)
@@ -136,6 +149,15 @@ def test_the_same_bits_each_time():
     np.testing.assert_array_equal(first.best.w, again.best.w)
 
 
+def test_the_columns_that_meet_often_are_those_with_most_entries():
+    X = np.zeros((40, 9))
+    X[:, [2, 7]], X[::2, 4], X[0] = 1.0, 1.0, 1.0
+    for bias, found in ((0.0, [2, 4, 7]), (1.0, [2, 7, 9])):
+        rows = make_rows("csr-float32-uint32", X, bias)
+        np.testing.assert_array_equal(often(rows, 3), found)
+    assert often(make_rows("dense-float32", X), 3).size == 0
+
+
 def test_small_problems_are_left_to_one_thread(monkeypatch):
     monkeypatch.undo()
-    assert team.round_length(problem_of(0), 60, 2) == 0
+    assert pace(problem_of(0), 2) is None

@@ -224,5 +224,6 @@ class _Reader:
             shape = wanted[name] + (self.problem.center.shape[1:] if name in _BY_CLASS else ())
             if array.shape[: len(shape)] != shape:
                 raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
-        if name == "order" and not np.all((array >= 0) & (array < n)):
-            raise ValueError(f"order: not one of {n} rows")
+        for name_, most, what in (("order", n, "rows"), ("often", width, "columns")):
+            if name == name_ and not np.all((array >= 0) & (array < most)):
+                raise ValueError(f"{name}: not one of {most} {what}")

@@ -41,7 +41,7 @@ from pegasos.objective.losses import domain, parabola, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
 from pegasos.solvers.steps import Place, Tally, reach, settled, steps, up_to_date
-from pegasos.solvers.team import round_length, team_steps
+from pegasos.solvers.team import meeting_columns, pace_of, team_steps
 
 SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
 _CACHED = 1 << 20  # entries that are near the processor in any order
@@ -56,7 +56,8 @@ class DualState(NamedTuple):
     is the loss of the others, as it was when they left, `mark` the estimate at which they are
     looked at; `still` says that nothing has moved since the last exact evaluation; `visits` counts
     steps on rows; `gain` is what the dual gained by steps since the last move was closed; `summed`
-    are the terms of the last whole epoch; k and r are those of `bend`.
+    are the terms of the last whole epoch; k and r are those of `bend`, `often` is
+    what `busy` found.
     """
 
     alpha: np.ndarray
@@ -84,6 +85,7 @@ class DualState(NamedTuple):
     past: Moves | None
     k: float
     r: float
+    often: np.ndarray
 
     @property
     def passes(self) -> float:
@@ -138,6 +140,7 @@ class Dual:
             past=None,
             k=k,
             r=r,
+            often=busy(problem),
         )
 
     def after(self, epochs: int) -> Dual:
@@ -218,7 +221,7 @@ class Dual:
 
 def _place(state: DualState) -> Place:
     where = state.alpha, state.w, state.order, state.stays
-    return Place(*where, state.radius, state.k, state.r)
+    return Place(*where, state.radius, state.k, state.r, state.often)
 
 
 @generic
@@ -229,6 +232,12 @@ def start(problem: Any, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarra
 @generic
 def bend(problem: Any) -> tuple[float, float]:
     """k and r of `solvers.moves` if the dual is quadratic, else NaN"""
+
+
+@generic
+def busy(problem: Any) -> np.ndarray:
+    """The columns in which threads meet often"""
+    return np.empty(0, dtype=np.int64)
 
 
 @generic
@@ -260,16 +269,21 @@ def _(problem):
     return parabola(problem.loss)
 
 
+@busy.register(Problem)
+def _(problem):
+    return meeting_columns(problem)
+
+
 @advance.register(Problem)
 def _(problem, place, span):
     """By one thread or by all."""
     first, end = span
     n, threads = n_rows(problem.rows), allowed()
     length = max(1, SLICE * n // max(1, n_entries(problem.rows)))
-    between = round_length(problem, end, threads)
-    if between:
+    pace = pace_of(problem, place, end, threads)
+    if pace:
         last = min(end, first + threads * length)
-        return last - first, team_steps(problem, place, (first, last), between, threads)
+        return last - first, team_steps(problem, place, (first, last), pace, threads)
     last = min(end, first + length)
     return last - first, Tally(*_sweep(problem, place, first, last))
 

@@ -27,7 +27,8 @@ class Tally(NamedTuple):
 
 class Place(NamedTuple):
     """What the steps go by: the point, the order of rows, which of them stay, the radius of
-    shrinking, and k and r where the dual is quadratic (see `objective.losses.parabola`)."""
+    shrinking, k and r where the dual is quadratic (see `objective.losses.parabola`), and the
+    columns in which threads meet often (see `solvers.team`)."""
 
     alpha: np.ndarray
     w: np.ndarray
@@ -36,6 +37,7 @@ class Place(NamedTuple):
     radius: float
     k: float
     r: float
+    often: np.ndarray
 
 
 @helper

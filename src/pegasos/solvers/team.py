@@ -1,18 +1,24 @@
 """Dual coordinate descent by several threads on one problem.
 
 Each epoch deals the shuffled rows to K threads. A thread takes the steps of `solvers.dual` on its
-rows with a copy of w of its own; after a round of so many rows all meet and add their moves up:
+rows with a copy w_k of w of its own. They meet in two ways:
 
-    w <- w + theta dw,  alpha <- alpha + theta dalpha,    dw = sum_k (w_k - w)
+- after each round of a few hundred rows in the columns that most entries are in: w_j there becomes
+  w_j + sum_k (w_kj - w_j), for all. Two rows at random share hardly any other, so the steps of the
+  next round know nearly all that the others did in the last one;
+- after several rounds in all columns, which takes some d additions. Then all the moves since the
+  last such meeting are added up:
+
+    w <- w + theta dw,  alpha <- alpha + theta dalpha,    dw = sum_k (moves of w_k)
     theta = min(1, (gain + bend / 2) / (||dw||^2 + bend)),  bend = sum_i r dalpha_i^2 / c_i
     gain = -w.dw - sum_i [c_i l*(-(alpha_i + dalpha_i)/c_i) - c_i l*(-alpha_i/c_i)]
 
 theta maximises the dual on the segment where it is quadratic (`objective.losses.parabola`), else,
-with bend = 0, a lower bound of it: the dual never falls. Rounds are as short as the cost of a
-meeting, about d additions, allows: with 64 of them in an epoch the threads need no more epochs than
-one alone, with 4 five times as many.
+with bend = 0, a lower bound of it: the dual never falls. With four meetings of all columns in an
+epoch and eight of the others to each, the threads need hardly more epochs than one alone; without
+the others five times as many, or they do not get there. See decision 012.
 
-Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one round an epoch.
+Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one meeting an epoch, of all columns.
 """
 
 from __future__ import annotations
@@ -24,57 +30,90 @@ import numpy as np
 from pegasos.core.barrier import close, gate, meet
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
-from pegasos.core.rows import n_columns, row_work
-from pegasos.core.threads import together
+from pegasos.core.rows import n_columns, n_rows, often, row_work
+from pegasos.core.threads import allowed, together
 from pegasos.objective.losses import conjugate
 from pegasos.objective.problem import Problem
 from pegasos.solvers.steps import Place, Tally, steps
 
-_ROUNDS = 16  # fewer in an epoch, and it takes more of them
+_OFTEN = 512  # columns that meet after each round
+_ROUND = 4e4  # work of a thread's round in ns
+_WHOLE = 8.0  # the same between two meetings of all columns, for each of them
+_MEETINGS = 4  # of all columns in an epoch, at least
+_ROUNDS = 16  # the same where no columns meet more often
 _COLUMNS = 1024  # of a block that stays in cache
 _FULL = 0.95  # a theta above is as good as 1
-_SHARE = 4.0  # work of a thread's round for each column (ns): a meeting costs a tenth of it
-_LEAST = 1 << 15  # work of a round in any case
-_WORTH = 4e6  # of an epoch, or threads take longer to start
+_WORTH = 1e6  # work of an epoch, or threads take longer to start
+_PAYS = 25.0  # the same for each column
 
 
 class Team(NamedTuple):
-    """What the threads share: w, their copies of it, alpha before a round, sums of each."""
+    """What the threads share: w, their copies of it, the columns that meet often with their w at
+    the last meeting of all, alpha as it was then, sums of each."""
 
     w: np.ndarray
     copies: np.ndarray
+    often: np.ndarray
+    held: np.ndarray
     move: np.ndarray
     before: np.ndarray
     sums: np.ndarray
     gate: np.ndarray
 
 
-def round_length(problem: Problem, active: int, threads: int) -> int:
-    """Rows of a thread between two meetings; 0 where meetings cost more than threads bring."""
-    work = max(1.0, row_work(problem.rows))
-    length = int(max(_SHARE * n_columns(problem.rows), _LEAST) / work) + 1
-    worth = threads > 1 and active * work >= _WORTH and active >= _ROUNDS * threads * length
-    return length if worth else 0
+class Pace(NamedTuple):
+    """Rows of a thread in a round, rounds between two meetings of all columns."""
+
+    length: int
+    whole: int
+
+
+def meeting_columns(problem: Problem) -> np.ndarray:
+    """The columns in which threads are to meet after each round; none where all of them do."""
+    shared = _is_worth(problem, n_rows(problem.rows), allowed())
+    if not shared or n_columns(problem.rows) <= 2 * _OFTEN:
+        return np.empty(0, dtype=np.int64)
+    return often(problem.rows, _OFTEN)
+
+
+def _is_worth(problem: Problem, active: int, threads: int) -> bool:
+    work = active * max(1.0, row_work(problem.rows))
+    return threads > 1 and work >= max(_WORTH, _PAYS * n_columns(problem.rows))
+
+
+def pace_of(problem: Problem, place: Place, active: int, threads: int) -> Pace | None:
+    """None where meetings cost more than threads bring."""
+    if not _is_worth(problem, active, threads):
+        return None
+    work, whole = max(1.0, row_work(problem.rows)), _WHOLE * n_columns(problem.rows)
+    length = int((_ROUND if place.often.size else max(_ROUND, whole)) / work) + 1
+    rounds = active // (threads * length)
+    if not place.often.size:
+        return Pace(length, 1) if rounds >= _ROUNDS else None
+    return Pace(length, max(1, min(int(whole / _ROUND), rounds // _MEETINGS)))
 
 
 def team_steps(
-    problem: Problem, place: Place, span: tuple[int, int], length: int, threads: int
+    problem: Problem, place: Place, span: tuple[int, int], pace: Pace, threads: int
 ) -> Tally:
     """Steps on the rows order[first:last] of a span."""
+    chosen = place.often if pace.whole > 1 else place.often[:0]
     team = Team(
         w=place.w,
-        copies=np.repeat(place.w[None], threads, axis=0),
+        copies=np.empty((threads, len(place.w))),
+        often=chosen,
+        held=place.w[chosen],
         move=np.empty(len(place.w)),
-        before=np.empty((threads, length)),
+        before=np.empty((threads, pace.whole * pace.length)),
         sums=np.zeros((threads, 16)),
         gate=gate(),
     )
     bounds = np.linspace(*span, threads + 1).astype(np.int64)
-    rounds = -(-int(np.diff(bounds).max()) // length)
+    rounds = -(-int(np.diff(bounds).max()) // pace.length)
 
     def work(k: int) -> Tally:
         part = k, bounds[k], bounds[k + 1]
-        return Tally(*_part(problem, place, team, part, (rounds, length)))
+        return Tally(*_part(problem, place, team, part, (rounds, *pace)))
 
     tallies = together(work, threads, lambda: close(team.gate))
     return Tally(*(sum(values) for values in zip(*tallies, strict=True)))
@@ -84,37 +123,80 @@ def team_steps(
 def _part(problem, place, team, part, pace):
     """The share of thread k: rows order[s:end] in rounds, and a piece of the columns."""
     k, s, end = part
-    rounds, length = pace
+    rounds, length, whole = pace
     K, width = team.copies.shape
-    own, sums = team.copies[k], team.sums
+    own, sums, before, start = team.copies[k], team.sums, team.before[k], s
     left, right = k * width // K, (k + 1) * width // K
     w, move, pieces = team.w[left:right], team.move[left:right], team.copies[:, left:right]
+    h = team.often.shape[0]
+    mine = team.often[k * h // K : (k + 1) * h // K]
     terms, losses, aside, total, moves = 0.0, 0.0, 0.0, 0.0, 0
+    own[:] = team.w
     for r in range(rounds):
-        at = 8 * (r % 2)  # others may still read the sums of the last round
         first, s = s, min(s + length, end)
-        chosen, before = place.order[first:s], team.before[k]
-        for t in range(s - first):
-            before[t] = place.alpha[chosen[t]]
+        for t in range(first, s):
+            before[t - start] = place.alpha[place.order[t]]
         a, b, c, _, d = steps(problem, place, own, first, s)
         terms, losses, aside, moves = terms + a, losses + b, aside + c, moves + d
-        sums[k, at], sums[k, at + 3] = _change(problem, place, before, chosen)
         meet(team.gate, K)
+        if h > 0:
+            _join(team.w, team.copies, mine)
+            meet(team.gate, K)
+        if (r + 1) % whole != 0 and r + 1 < rounds:
+            continue
+        at = 8 * (r // whole % 2)  # others may still read the sums of the last meeting
+        chosen, start = place.order[start:s], s
+        sums[k, at], sums[k, at + 3] = _change(problem, place, before, chosen)
         sums[k, at + 1], sums[k, at + 2] = _merge(w, pieces, move)
+        sums[k, at + 4], sums[k, at + 5] = _often_moved(team, left, right)
         meet(team.gate, K)
         tilt, bend = 0.0, 0.0
         for p in range(K):
-            tilt += sums[p, at] + sums[p, at + 1] + 0.5 * sums[p, at + 3]
-            bend += sums[p, at + 2] + sums[p, at + 3]
+            tilt += sums[p, at] + sums[p, at + 1] + sums[p, at + 4] + 0.5 * sums[p, at + 3]
+            bend += sums[p, at + 2] + sums[p, at + 5] + sums[p, at + 3]
         theta = 1.0
         if tilt < _FULL * bend:
             theta = max(0.0, tilt / bend)
             _spread(w, pieces, move, theta - 1.0)
             _shorten(place.alpha, before, chosen, theta)
             meet(team.gate, K)
+        _hold(team, left, right)
         if k == 0:  # what all gained together
             total += theta * (tilt - 0.5 * theta * bend)
     return terms, losses, aside, total, moves
+
+
+@helper
+def _join(w, copies, columns):
+    """w_j <- w_j + sum_k (w_kj - w_j) in these columns, and all copies with it."""
+    for j in columns:
+        old, total = w[j], w[j]
+        for k in range(copies.shape[0]):
+            total += copies[k, j] - old
+        w[j] = total
+        for k in range(copies.shape[0]):
+            copies[k, j] = total
+
+
+@helper
+def _often_moved(team, left, right):
+    """The moves of the columns that met often, of this piece; -w.move and ||move||^2 of them."""
+    slope, square = 0.0, 0.0
+    for h in range(team.often.shape[0]):
+        j, old = team.often[h], team.held[h]
+        if left <= j < right:
+            team.move[j] = team.w[j] - old
+            slope -= old * team.move[j]
+            square += team.move[j] * team.move[j]
+    return slope, square
+
+
+@helper
+def _hold(team, left, right):
+    """Note where the columns that meet often are."""
+    for h in range(team.often.shape[0]):
+        if left <= team.often[h] < right:
+            team.held[h] = team.w[team.often[h]]
 
 
 @helper
