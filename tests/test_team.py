@@ -25,6 +25,7 @@ THREADS = (2, 3)
 def _small_rounds(monkeypatch):
     """A team even for problems of a few rows; of sparse ones two columns meet often."""
     monkeypatch.setattr(team, "_OFTEN", 2)
+    monkeypatch.setattr(team, "_ROWS", 3)
     monkeypatch.setattr(team, "_ROUND", 5.0)
     monkeypatch.setattr(team, "_WHOLE", 3.0)
     monkeypatch.setattr(team, "_MEETINGS", 1)

@@ -37,10 +37,10 @@ from pegasos.objective.problem import Problem
 from pegasos.solvers.steps import Place, Tally, steps
 
 _OFTEN = 512  # columns that meet after each round
-_ROUND = 4e4  # work of a thread's round in ns
-_WHOLE = 8.0  # the same between two meetings of all columns, for each of them
+_ROWS = 256  # of a thread's round; of twice as many the others know too little
+_WHOLE = 8.0  # work between two meetings of all columns in ns, for each of them
 _MEETINGS = 4  # of all columns in an epoch, at least
-_ROUNDS = 16  # the same where no columns meet more often
+_ROUND, _ROUNDS = 4e4, 16  # work of a round, and their number at least, where all columns meet
 _COLUMNS = 1024  # of a block that stays in cache
 _FULL = 0.95  # a theta above is as good as 1
 _WORTH = 1e6  # work of an epoch, or threads take longer to start
@@ -86,11 +86,11 @@ def pace_of(problem: Problem, place: Place, active: int, threads: int) -> Pace |
     if not _is_worth(problem, active, threads):
         return None
     work, whole = max(1.0, row_work(problem.rows)), _WHOLE * n_columns(problem.rows)
-    length = int((_ROUND if place.often.size else max(_ROUND, whole)) / work) + 1
-    rounds = active // (threads * length)
     if not place.often.size:
-        return Pace(length, 1) if rounds >= _ROUNDS else None
-    return Pace(length, max(1, min(int(whole / _ROUND), rounds // _MEETINGS)))
+        length = int(max(_ROUND, whole) / work) + 1
+        return Pace(length, 1) if active >= _ROUNDS * threads * length else None
+    rounds = active // (threads * _ROWS)
+    return Pace(_ROWS, max(1, min(int(whole / (_ROWS * work)), rounds // _MEETINGS)))
 
 
 def team_steps(
