@@ -22,13 +22,17 @@ TIMES, LEAST = 40.0, 1.0  # the patience with a rival: so many of our fits, at l
 
 
 class Outcome(NamedTuple):
-    """Seconds of the best run that reached the goal, or None, and the lowest objective met."""
+    """Seconds of the best run that reached the goal, or None, and the lowest objective met.
+
+    `failed` is the longest run that did not get there: where none did, the goal takes longer.
+    """
 
     seconds: float | None
     primal: float
     setting: dict
     spent: float
     note: str
+    failed: float = 0.0
 
 
 class Lane:
@@ -38,6 +42,7 @@ class Lane:
         self.worker, self.settings = worker, settings
         self.setting: dict = {}
         self.best, self.primal, self.spent, self.note = np.inf, np.inf, 0.0, ""
+        self.failed = 0.0
 
     def run(self, problem: Problem, goal: float, seconds: float) -> bool:
         """One fit; whether it reached the goal."""
@@ -46,13 +51,16 @@ class Lane:
             taken, w = self.worker.fit(problem, self.setting, seconds)
         except FitError as error:
             self.note = str(error)
-            self.spent += min(time.perf_counter() - start, seconds)
+            taken = min(time.perf_counter() - start, seconds)
+            self.spent, self.failed = self.spent + taken, max(self.failed, taken)
             return False
         self.spent += taken
         primal = objective(problem.X, problem.y, w, problem.C, problem.loss)
         self.primal = np.fmin(self.primal, primal)
         if primal <= goal:
             self.best = min(self.best, taken)
+        else:
+            self.failed = max(self.failed, taken)
         return primal <= goal
 
     def search(self, problem: Problem, goal: float, patience: float) -> bool:
@@ -96,4 +104,5 @@ def _outcome(lanes: list[Lane]) -> Outcome:
     reached = bool(np.isfinite(lane.best))
     spent = sum(each.spent for each in lanes)
     note = "" if reached else lane.note
-    return Outcome(lane.best if reached else None, lane.primal, lane.setting, spent, note)
+    best, failed = lane.best if reached else None, min(each.failed for each in lanes)
+    return Outcome(best, lane.primal, lane.setting, spent, note, failed)

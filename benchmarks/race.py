@@ -116,6 +116,7 @@ def _figures(outcome: Outcome, best: Any) -> dict:
         "above": above,
         "setting": setting,
         "spent_s": outcome.spent,
+        "failed_s": outcome.failed,
         "known_to": best.relative_gap,
         "note": outcome.note,
     }

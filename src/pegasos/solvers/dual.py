@@ -176,7 +176,7 @@ class Dual:
 
     def _look(self, problem: Any, state: DualState) -> DualState:
         """Bring back who is aside and would move, if the estimate says that it is time."""
-        if state.estimate > state.mark or state.stays.all():
+        if state.estimate >= state.mark or state.stays.all():
             return state
         return self._parted(problem, state, scores(problem, state.w), state.estimate)
 
