@@ -8,6 +8,8 @@ Update:   (R + X' diag(h) X) dw = -(R (w - w0) - X' diag(y) a),  h_i = -a_i'(z_i
 Outer:    a loss without curvature is smoothed by the proximal term q/2 (a - alpha)^2 of the
           augmented Lagrangian: when the inner problem is solved well enough, alpha <- a and
           q <- q / 3. The smooth case is q = 0 and needs no outer loop: the same code.
+Start:    w = w0; or, without curvature and with many rows, the w of an eighth of the rows, which
+          spares the first two outer steps.
 Stopping: `estimate` = P(w) - D(a).
 
 Mangasarian 2002 and Keerthi & DeCoste 2005 (squared hinge); Li, Sun, Toh 2018 (SsNAL).
@@ -102,7 +104,7 @@ class Newton:
         state = NewtonState(
             w, scores, alpha, q, alpha, alpha, v, used, None, 0, np.inf, np.inf, 0, False
         )
-        if cold and self.sampling and q > 0.0 and _enough_to_sample(problem):
+        if cold and self.sampling and q > 0.0 and begins_on_sample(problem):
             return state._replace(inner=_BEGUN)
         return _respond(problem, state)
 
@@ -170,7 +172,11 @@ class Newton:
         return state
 
 
-def _enough_to_sample(problem: Problem) -> bool:
+def begins_on_sample(problem: Problem) -> bool:
+    """Whether rows are many, and a sample of them many for each column; if there is no curvature.
+
+    Smooth losses have `newton_cg` for that.
+    """
     n, bounded = n_rows(problem.rows), np.isfinite(domain(problem.loss)).all()
     return bool(bounded) and n >= _MANY and stride(problem) == SHARE
 
@@ -201,9 +207,9 @@ def followed(
     if last is None or last.dtype != dtype:
         G = gram(problem.rows, u, dtype, columns)
         return Curvature(u, G, float(u @ problem.q), dtype)
-    more = gram(problem.rows, np.maximum(change, 0.0), dtype, columns)
-    less = gram(problem.rows, np.maximum(-change, 0.0), dtype, columns)
-    return Curvature(u, last.G + (more - less), mass, dtype)
+    G = gram(problem.rows, change, dtype, columns)
+    G += last.G
+    return Curvature(u, G, mass, dtype)
 
 
 def _respond(problem: Problem, state: NewtonState) -> NewtonState:

@@ -28,12 +28,12 @@ import numpy as np
 
 from pegasos.core.matrix import bent, combine, gram_columns, gram_work, products, squares
 from pegasos.core.rows import by_row, n_columns, n_rows, row_work
-from pegasos.objective.certificate import Evaluation, conjugate_sum, feasible
+from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import Factor, diagonal_of, factored, solved
 from pegasos.solvers.newton import Curvature, followed, penalties
-from pegasos.solvers.responses import Responses, responses_along
+from pegasos.solvers.responses import Responses, foretold, responses_along
 from pegasos.solvers.sample import sampled, stride
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
@@ -290,10 +290,9 @@ def _foretold(problem: Problem, at: Response, to: Response, rest: np.ndarray) ->
 
     `rest` is its gradient before it is made feasible.
     """
-    a = at.a - at.h * (problem.y * (to.scores - at.scores))
-    alpha = feasible(problem, a)
-    rest = rest - combine(problem.rows, problem.y * (alpha - a))
+    told = foretold(problem, at.a, at.h, at.scores, to.scores)
+    rest = rest - combine(problem.rows, told.shift)
     v = penalties(problem) * (to.w - problem.center - rest)
-    bound = -0.5 * float(v @ v) - float(problem.center @ v) - conjugate_sum(problem, alpha)
+    bound = -0.5 * float(v @ v) - float(problem.center @ v) - told.conjugates
     gap = abs(to.objective - bound)
-    return to._replace(gap=gap, alpha=alpha) if gap < to.gap else to
+    return to._replace(gap=gap, alpha=told.alpha) if gap < to.gap else to

@@ -15,7 +15,8 @@ import numpy as np
 from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.threads import run_blocks
-from pegasos.objective.losses import conjugate, curvature, dual_step, slope, value
+from pegasos.objective.certificate import conjugate_sum, feasible
+from pegasos.objective.losses import conjugate, curvature, domain, dual_step, slope, value
 from pegasos.objective.problem import Problem
 
 _BLOCK = 1 << 16  # rows to a loop
@@ -50,6 +51,14 @@ class Proximal(NamedTuple):
     conjugates: float
 
 
+class Foretold(NamedTuple):
+    """A feasible alpha; y times what was added to the response; the sum c_i l*(-alpha_i/c_i)."""
+
+    alpha: np.ndarray
+    shift: np.ndarray
+    conjugates: float
+
+
 def responses_along(problem: Problem, scores: np.ndarray, along: np.ndarray, t: float) -> Responses:
     """Those of a loss with curvature at scores + t along."""
     out = np.empty((4, scores.size))
@@ -73,6 +82,21 @@ def proximal_pull(problem: Problem, alpha: np.ndarray, q: float, scores, along, 
     return _in_blocks(
         problem, lambda terms, k: (_sum_pull(terms, alpha[k], q, scores[k], along[k], t),)
     )[0]
+
+
+def foretold(problem: Problem, a: np.ndarray, h: np.ndarray, scores, to) -> Foretold:
+    """The response at the scores `to` as its value and slope at `scores` foretell it."""
+    out = np.empty((2, scores.size))
+    reach = domain(problem.loss)
+    sums = _in_blocks(
+        problem,
+        lambda terms, k: (_fill_foretold(terms, reach, a[k], h[k], scores[k], to[k], out[:, k]),),
+    )
+    if not problem.free:
+        return Foretold(*out, *sums)
+    alpha = feasible(problem, out[0])
+    shift = out[1] + problem.y * (alpha - out[0])
+    return Foretold(alpha, shift, conjugate_sum(problem, alpha))
 
 
 def _in_blocks(problem: Problem, loop: Callable[[Terms, slice], Any]) -> tuple[float, ...]:
@@ -99,6 +123,11 @@ def _around(terms: Any, alpha: Any, q: float, scores: Any, out: Any) -> tuple[fl
 @generic
 def _here(terms: Any, scores: Any, out: Any) -> tuple[float, float]:
     """The same, q = 0."""
+
+
+@generic
+def _ahead(terms: Any, reach: Any, a: Any, h: Any, scores: Any, to: Any, out: Any) -> float:
+    """The loop of `foretold`, without the balance that a free intercept asks for."""
 
 
 @generic
@@ -160,6 +189,22 @@ def _(terms, scores, out):
     return losses, conjugates
 
 
+@_ahead.register(Terms, reassociate=True)
+def _(terms, reach, a, h, scores, to, out):
+    loss, y, c = terms.loss, terms.y, terms.c
+    alpha, shift = out[0], out[1]
+    low, high = reach
+    conjugates = 0.0
+    for i in range(scores.shape[0]):
+        told = a[i] - h[i] * (y[i] * (to[i] - scores[i]))
+        kept = low * c[i] if told < low * c[i] else told
+        kept = high * c[i] if kept > high * c[i] else kept
+        alpha[i] = kept if c[i] > 0.0 else 0.0
+        shift[i] = y[i] * (alpha[i] - told)
+        conjugates += c[i] * conjugate(loss, alpha[i] / c[i]) if c[i] > 0.0 else 0.0
+    return conjugates
+
+
 @_pull_around.register(Terms, reassociate=True)
 def _(terms, alpha, q, scores, along, t):
     loss, y, c = terms.loss, terms.y, terms.c
@@ -188,6 +233,11 @@ def _fill_along(terms, scores, along, t, out):
 @hot
 def _fill_proximal(terms, alpha, q, scores, out):
     return _around(terms, alpha, q, scores, out) if q > 0.0 else _here(terms, scores, out)
+
+
+@hot
+def _fill_foretold(terms, reach, a, h, scores, to, out):
+    return _ahead(terms, reach, a, h, scores, to, out)
 
 
 @hot
