@@ -204,7 +204,7 @@ def test_same_bits_for_any_number_of_threads(kind, monkeypatch):
 
     def everything():
         h = np.abs(a)
-        outer = matrix._outer_gram(rows, h, np.arange(400))
+        outer = matrix._outer_gram(rows, h, np.arange(400), np.arange(5))
         return products(rows, w), combine(rows, a), sqnorms(rows), outer
 
     with use_threads(1):
