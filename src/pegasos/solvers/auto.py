@@ -213,5 +213,5 @@ def _newton_in_passes(problem: Problem, smooth: bool) -> float:
         matrix = min(gram_work(problem.rows) / n_rows(problem.rows), 8.0 * row + 40.0)
         return 4.0 * (matrix + 2.0 * row + 15.0) / descent
     outer = min(0.033 * d * d, 0.5 * per_row**2)
-    times = 0.6 if begins_on_sample(problem) else 2.0
+    times = 0.5 if begins_on_sample(problem) else 2.0
     return times * (6.0 * outer + 100.0 * (row + 10.0)) / descent
