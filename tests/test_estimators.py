@@ -309,6 +309,31 @@ def corrupt(X, **parts):
     return broken
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix, sp.csr_array])
+def test_plain_arrays_are_judged_as_scikit_learn_would(storage):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)).astype(np.float32), np.arange(30) % 2
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abc"))
+    model = LinearSVC().fit(frame, y)
+    assert model.feature_names_in_.tolist() == list("abc")
+    again = model.fit(storage(X), y)
+    assert not hasattr(again, "feature_names_in_") and again.n_features_in_ == 3
+    for bad in (np.nan, np.inf):
+        spoilt = X.copy()
+        spoilt[7, 1] = bad
+        with pytest.raises(ValueError, match="Input X contains"):
+            LinearSVC().fit(storage(spoilt), y)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        LinearSVC().fit(storage(X), np.where(y == 1, np.nan, 0.0))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        LinearSVC().fit(storage(X), y + 0.5)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        LinearSVC().fit(storage(X), y[:-1])
+    large = np.full((30, 3), 3e38, dtype=np.float32)  # finite, but their sum is not
+    with pytest.raises(ValueError, match="squared size of the data"):
+        LinearSVC().fit(storage(large), y)
+
+
 def test_corrupt_csr_is_refused_not_read():
     X = sp.csr_matrix(np.eye(4))
     y = [0, 1, 0, 1]

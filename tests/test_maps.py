@@ -129,6 +129,7 @@ def test_operations_on_mapped_rows_are_those_on_their_image(X, made, storage, mo
             (squares, (h,)),
             (gram, (h, np.float64, every)),
             (gram, (h, np.float64, every[3:])),
+            (gram, (a, np.float64, every)),
             (occupied, ()),
         ):
             want = operation(stored, *given)

@@ -24,8 +24,18 @@ from hypothesis import assume, given
 
 from pegasos import LinearSVC
 from pegasos.objective.certificate import evaluate
-from pegasos.objective.losses import Hinge, Logistic, SquaredHinge, curvature, slope, value
+from pegasos.objective.losses import (
+    Hinge,
+    Logistic,
+    Perceptron,
+    Pinball,
+    SquaredHinge,
+    curvature,
+    slope,
+    value,
+)
 from pegasos.objective.problem import make_problem
+from pegasos.solvers import newton
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.newton import Newton
@@ -248,6 +258,28 @@ def test_the_estimate_is_the_gap_of_its_point(loss):
         gap = evaluate(problem, *Newton().candidate(problem, state)).certificate.gap
         size = problem.c.sum()
         assert state.estimate == pytest.approx(gap, rel=1e-6, abs=1e-10 * size)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Pinball(0.3), Perceptron()])
+@every_intercept
+def test_losses_without_curvature_begin_on_a_sample(loss, intercept, monkeypatch):
+    monkeypatch.setattr(newton, "_MANY", 400)
+    problem = random_problem(14, loss, intercept=intercept, n=800, d=4, centered=True)
+    state = Newton().init(problem, 0)
+    assert state.epoch == 0 and not state.response.any()
+    first, plainly = Newton().step(problem, state), Newton(sampling=False)
+    assert first.objective < plainly.step(problem, plainly.init(problem, 0)).objective
+    result, other = run(Newton(), problem, CLOSE), run(plainly, problem, CLOSE)
+    assert result.stop_reason == other.stop_reason == "gap"
+    assert result.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-6)
+    assert run(Newton(), problem, CLOSE).best.w.tolist() == result.best.w.tolist()
+
+
+@pytest.mark.parametrize("rows", [{"n": 300}, {"n": 800, "d": 20}])
+def test_few_rows_are_not_sampled(rows, monkeypatch):
+    monkeypatch.setattr(newton, "_MANY", 400)
+    problem = random_problem(15, Hinge(), **rows)
+    assert np.isfinite(Newton().init(problem, 0).objective)
 
 
 INTERPRETED = """

@@ -106,7 +106,7 @@ def test_rows_expanded_on_the_fly_equal_those_written_out(
     assert close(all_products(rows, W), P @ W)
     assert close(sqnorms(rows), (P**2).sum(axis=1)) and close(squares(rows, h), h @ P**2)
     chosen, G = np.flatnonzero(h), P.T @ (h[:, None] * P)
-    assert close(_outer_gram(rows, h, chosen), G)
+    assert close(_outer_gram(rows, h, chosen, np.arange(d)), G)
     assert close(_blas_gram(rows, h, chosen, np.float64, np.arange(d)), G)
     B, A = lines(d, np.float64), lines(9, np.float64)
     B[:], A[:] = rng.normal(size=B.shape), rng.normal(size=A.shape)

@@ -105,7 +105,7 @@ def test_gram_by_either_way(kind, seed, n, few):
     if few:
         X *= np.arange(12) == rng.integers(12, size=(n, 1))  # at most one entry in each row
     rows = make_rows(kind, X, 0.7)
-    X1, h = plain(rows), rng.random(n) * rng.integers(0, 2, n)
+    X1, h = plain(rows), rng.random(n) * rng.integers(-1, 2, n)
     whole = X1.T @ (h[:, None] * X1)
     columns = np.flatnonzero(rng.random(13) < rng.choice((0.5, 1.0)))
     expected = whole[np.ix_(columns, columns)]
@@ -114,8 +114,10 @@ def test_gram_by_either_way(kind, seed, n, few):
     assert single.dtype == np.float64
     assert np.allclose(single, expected, rtol=1e-4, atol=1e-4)
     chosen = np.flatnonzero(h)
-    assert close(matrix._outer_gram(rows, h, chosen), whole)
-    assert close(matrix._blas_gram(rows, h, chosen, np.float64, columns), expected)
+    assert close(matrix._outer_gram(rows, h, chosen, columns), expected)
+    size = np.abs(h)
+    whole = (X1.T @ (size[:, None] * X1))[np.ix_(columns, columns)]
+    assert close(matrix._blas_gram(rows, size, chosen, np.float64, columns), whole)
 
 
 @every_kind
@@ -202,7 +204,7 @@ def test_same_bits_for_any_number_of_threads(kind, monkeypatch):
 
     def everything():
         h = np.abs(a)
-        outer = matrix._outer_gram(rows, h, np.arange(400))
+        outer = matrix._outer_gram(rows, h, np.arange(400), np.arange(5))
         return products(rows, w), combine(rows, a), sqnorms(rows), outer
 
     with use_threads(1):

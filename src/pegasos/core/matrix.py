@@ -231,9 +231,9 @@ def gram_columns(rows: Any) -> np.ndarray:
 
 @generic
 def gram(rows: Any, h: np.ndarray, dtype: Any, columns: np.ndarray) -> np.ndarray:
-    """X' diag(h) X of the given columns, for h >= 0; products in `dtype`, sums in float64.
+    """X' diag(h) X of the given columns, which ascend; products in `dtype`, sums in float64.
 
-    Rows with h = 0 cost nothing.
+    Rows with h = 0 cost nothing; h < 0 takes rows from an earlier matrix.
     """
     if n_columns(rows) > MAX_WIDTH:
         raise ValueError(
@@ -243,8 +243,13 @@ def gram(rows: Any, h: np.ndarray, dtype: Any, columns: np.ndarray) -> np.ndarra
         )
     chosen = np.flatnonzero(h != 0.0)  # of numbers it would take four times as long
     if _few(rows):
-        return _outer_gram(rows, h, chosen)[np.ix_(columns, columns)]
-    return _blas_gram(rows, h, chosen, dtype, columns)
+        return _outer_gram(rows, h, chosen, columns)
+    taken = h[chosen] < 0.0
+    if not taken.any():
+        return _blas_gram(rows, h, chosen, dtype, columns)
+    size = np.abs(h)
+    more = _blas_gram(rows, size, chosen[~taken], dtype, columns)
+    return more - _blas_gram(rows, size, chosen[taken], dtype, columns)
 
 
 def _few(rows: Any) -> bool:
@@ -283,10 +288,19 @@ def _blas_gram(rows, h, chosen, dtype, columns):
         return total
 
     parts = run_blocks(part, chosen.size, max(size, _gram_block(rows, chosen.size)))
-    return sum(parts, np.zeros((columns.size, columns.size)))
+    return _total(parts, columns.size)
 
 
-def _outer_gram(rows, h, chosen):
+def _total(parts: list[np.ndarray], size: int) -> np.ndarray:
+    """The sum of matrices that are no longer needed; there may be none."""
+    if not parts:
+        return np.zeros((size, size))
+    for other in parts[1:]:
+        parts[0] += other
+    return parts[0]
+
+
+def _outer_gram(rows, h, chosen, columns):
     """Gram matrix of rows with few entries: the sum of their outer products."""
     width = n_columns(rows) + 1
 
@@ -296,8 +310,18 @@ def _outer_gram(rows, h, chosen):
         return out
 
     parts = run_blocks(part, chosen.size, _gram_block(rows, chosen.size))
-    lower = sum(parts, np.zeros((width, width)))
-    return lower + np.tril(lower, -1).T
+    out = np.empty((columns.size, columns.size))
+    _mirror(_total(parts, width), columns, out)
+    return out
+
+
+@hot
+def _mirror(lower, columns, out):
+    """The given rows and columns of a symmetric matrix, of which the lower triangle is known."""
+    for k in range(columns.shape[0]):
+        line = lower[columns[k]]
+        for m in range(k + 1):
+            out[k, m] = out[m, k] = line[columns[m]]
 
 
 @hot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from numbers import Integral, Real
 from typing import Any
@@ -47,6 +48,18 @@ def threads_of(n_threads: Any) -> int:
 
 def seed_of(random_state: Any) -> int:
     """A seed, drawn from what scikit-learn accepts: None, an integer or a RandomState."""
+    if type(random_state) is int:
+        return _seed_from(random_state)
+    return _drawn(random_state)
+
+
+@functools.lru_cache(maxsize=64)
+def _seed_from(number: int) -> int:
+    """To set up a generator for one number takes as long as an epoch over a small table."""
+    return _drawn(number)
+
+
+def _drawn(random_state: Any) -> int:
     from sklearn.utils import check_random_state  # here: others of this room start without it
 
     return int(check_random_state(random_state).randint(2**31 - 1))

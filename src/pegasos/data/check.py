@@ -26,6 +26,30 @@ def small_dtype(X: Any) -> list[type] | type:
     return [np.float64, np.float32]
 
 
+def plain(X: Any, y: Any) -> bool:
+    """Whether X and y are finite numbers in arrays that any validation would leave as they are.
+
+    Of all else scikit-learn is to say what is wrong, or to convert it.
+    """
+    values = X.data if type(X) in (sp.csr_array, sp.csr_matrix) else X
+    if not (type(values) is type(y) is np.ndarray and X.ndim == 2 and y.ndim == 1):
+        return False
+    if values.dtype not in (np.float32, np.float64) or y.dtype.kind not in "biuf":
+        return False
+    return 0 < X.shape[0] == y.size and 0 < X.shape[1] and _finite(y) and _finite(values)
+
+
+def _finite(values: np.ndarray) -> bool:
+    """Whether all are finite; False also if their sum is not."""
+    flat = values.ravel(order="K")
+
+    def finite(start: int, stop: int) -> bool:
+        with np.errstate(all="ignore"):
+            return bool(np.isfinite(flat[start:stop].sum()))
+
+    return values.dtype.kind != "f" or all(run_blocks(finite, flat.size, _ENTRIES))
+
+
 def as_rows(X: Any, bias: float = 0.0, sort: bool = True) -> DenseRows | CsrRows:
     """Rows of a validated float32/float64 array or CSR matrix.
 
@@ -50,8 +74,7 @@ def as_matrix(rows: Any) -> Any:
 
 def canonical(X: Any) -> Any:
     """A CSR matrix with sorted, unique columns; a copy if need be; an error if it is corrupt."""
-    _check_starts(X)
-    if not _rises(X.indptr, X.indices, X.shape[1]):
+    if not (_sizes_fit(X) and _rises(X.indptr, X.indices, X.shape[1])):
         X = _sound(X).copy()
         X.sum_duplicates()
     return X
@@ -71,12 +94,14 @@ def _sound(X: Any) -> Any:
 
 
 def _check_starts(X: Any) -> None:
-    starts = X.indptr
-    sizes_fit = starts[0] == 0 and starts[-1] == len(X.indices) <= len(X.data)
-    if not sizes_fit or np.any(starts[1:] < starts[:-1]):
+    if not _sizes_fit(X) or np.any(X.indptr[1:] < X.indptr[:-1]):
         raise ValueError(
             "X is a corrupt CSR matrix: its indptr must rise from 0 to the number of entries"
         )
+
+
+def _sizes_fit(X: Any) -> bool:
+    return bool(X.indptr[0] == 0 and X.indptr[-1] == len(X.indices) <= len(X.data))
 
 
 def _unsigned(columns: np.ndarray) -> np.ndarray:
@@ -85,7 +110,7 @@ def _unsigned(columns: np.ndarray) -> np.ndarray:
 
 
 def _rises(starts: np.ndarray, columns: np.ndarray, width: int) -> bool:
-    """Whether the columns of each row strictly increase from 0 on, below width."""
+    """Whether rows follow one another and the columns of each strictly increase, below width."""
     n, unsigned = len(starts) - 1, _unsigned(columns)
     block = max(1, (1 << 19) * n // max(1, len(columns)))
     return not any(run_blocks(lambda s, e: _falls(starts[s : e + 1], unsigned, width), n, block))
@@ -93,9 +118,11 @@ def _rises(starts: np.ndarray, columns: np.ndarray, width: int) -> bool:
 
 @hot
 def _falls(starts, columns, width):
-    """Whether a row has a column that is not above the one before, or beyond the width."""
+    """Whether a row has a column not above the one before or beyond the width, or is no row."""
     bad = False
     for i in range(starts.shape[0] - 1):
+        if starts[i + 1] < starts[i]:
+            return True
         row = columns[starts[i] : starts[i + 1]]
         m = row.shape[0]
         if m == 0:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from pegasos.core.logs import listening, warn
 from pegasos.core.threads import use_threads
-from pegasos.data.check import small_dtype
+from pegasos.data.check import plain, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.objective.losses import NEVER_NEGATIVE
 from pegasos.objective.problem import C_from_lam
@@ -66,6 +66,13 @@ def encoded(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.unique(y, return_inverse=True)
 
 
+def whole(classes: np.ndarray) -> bool:
+    """Whether the classes are whole numbers, of which no question is asked."""
+    return classes.dtype.kind in "biu" or (
+        classes.dtype.kind == "f" and bool(np.all(classes == np.floor(classes)))
+    )
+
+
 def asked(estimator: Any, X: Any, finite: bool = True) -> Any:
     """Rows to predict for a fitted estimator, checked."""
     check_is_fitted(estimator)
@@ -104,16 +111,15 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @contextlib.contextmanager
     def _at_work(self) -> Iterator[None]:
         """Threads as asked for, and a log on the screen if asked for."""
-        heard = listening("pegasos", logging.StreamHandler())
-        threads = use_threads(par.threads_of(self.n_threads))
-        with threads, heard if self.verbose else contextlib.nullcontext():
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(use_threads(par.threads_of(self.n_threads)))
+            if self.verbose:
+                stack.enter_context(listening("pegasos", logging.StreamHandler()))
             yield
 
     def _read(self, X, y, sample_weight) -> Data:
         """The data, checked; rows of weight 0 are not there."""
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=small_dtype(X), accept_large_sparse=True
-        )
+        X, y = self._validated(X, y)
         label = self._encode(y)
         c = self._row_costs(X, y, label, sample_weight)
         kept = np.flatnonzero(c > 0.0)
@@ -124,11 +130,22 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         return Data(X, label, c, kept)
 
+    def _validated(self, X, y) -> tuple[Any, Any]:
+        """X and y as scikit-learn's validation leaves them, which takes a millisecond to look."""
+        if plain(X, y):
+            self.__dict__.pop("feature_names_in_", None)
+            self.n_features_in_ = X.shape[1]
+            return X, y
+        return validate_data(
+            self, X, y, accept_sparse="csr", dtype=small_dtype(X), accept_large_sparse=True
+        )
+
     def _encode(self, y) -> np.ndarray:
         classes, label = encoded(y)
-        with warnings.catch_warnings():  # many classes are no reason to warn
-            warnings.simplefilter("ignore", UserWarning)
-            check_classification_targets(classes if len(classes) > 1 else y)
+        if len(classes) < 2 or not whole(classes):
+            with warnings.catch_warnings():  # many classes are no reason to warn
+                warnings.simplefilter("ignore", UserWarning)
+                check_classification_targets(classes if len(classes) > 1 else y)
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes in the data, "
@@ -139,7 +156,11 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _row_costs(self, X, y, label, sample_weight) -> np.ndarray:
         """c_i = C class_weight[y_i] sample_weight_i"""
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if sample_weight is None:
+            weight = np.ones(len(label))
+        else:
+            checks = {"dtype": np.float64, "ensure_non_negative": True}
+            weight = _check_sample_weight(sample_weight, X, **checks)
         total = float(weight.sum())
         if self.lam is None:
             C = par.positive("C", self.C)

@@ -139,14 +139,21 @@ class Task(NamedTuple):
     def duals(self, runs: list[Run], kept: np.ndarray) -> dict[str, Any]:
         """The attributes made of dual variables; `kept`: the numbers of the rows in X."""
         alpha = np.array([run.best.alpha for run in runs])
-        used = np.flatnonzero(np.any(alpha != 0.0, axis=0))
-        beta = np.array([a[used] * _signs(self, k)[used] for k, a in enumerate(alpha)])
+        used = np.flatnonzero((alpha != 0.0).any(axis=0))
+        mine = self.label[used]
+        beta = np.array(
+            [a[used] * _signed(mine, t) for a, t in zip(alpha, self.targets, strict=True)]
+        )
         return {"_dual_share": alpha / self.c, "support_": kept[used], "dual_coef_": beta}
 
 
 def _signs(task: Task, k: int) -> np.ndarray:
     """The labels -1 and +1 of problem k."""
-    return np.where(task.label == task.targets[k], 1.0, -1.0)
+    return _signed(task.label, task.targets[k])
+
+
+def _signed(label: np.ndarray, target: Any) -> np.ndarray:
+    return np.where(label == target, 1.0, -1.0)
 
 
 def solve(task: Any, tasks: FitTasks) -> list[Run]:

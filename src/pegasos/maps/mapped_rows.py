@@ -230,6 +230,10 @@ def _(rows, h):
 
 @gram.register(MappedRows)
 def _(rows, h, dtype, columns):
+    if (h < 0.0).any():
+        more, less = (np.maximum(sign * h, 0.0) for sign in (1.0, -1.0))
+        return gram(rows, more, dtype, columns) - gram(rows, less, dtype, columns)
+
     def add(total, some, chosen):
         written = np.full((len(chosen), n_columns(rows) + 1), rows.bias, dtype)
         map_into(written[:, :-1], rows.image, some)

@@ -155,9 +155,9 @@ def _(problem, best, seen):
 def feasible(problem: Problem, alpha: np.ndarray) -> np.ndarray:
     """alpha clipped to its box and, if the intercept is free, balanced to sum alpha_i y_i = 0."""
     low, high = domain(problem.loss)
-    with np.errstate(invalid="ignore"):  # 0 times an infinite bound
-        alpha = np.clip(alpha, low * problem.c, high * problem.c)
-    alpha[problem.c == 0.0] = 0.0
+    clipped = np.empty(alpha.size)
+    _clip(low, high, problem.c, alpha, clipped)
+    alpha = clipped
     if problem.free:
         pull = alpha * problem.y
         excess = float(pull.sum())
@@ -166,6 +166,15 @@ def feasible(problem: Problem, alpha: np.ndarray) -> np.ndarray:
         if weight != 0.0:
             alpha[heavy] *= max(0.0, 1.0 - excess / weight)  # towards 0 stays in the domain
     return alpha
+
+
+@hot
+def _clip(low, high, c, alpha, out):
+    for i in range(alpha.shape[0]):
+        a = alpha[i]
+        a = low * c[i] if a < low * c[i] else a
+        a = high * c[i] if a > high * c[i] else a
+        out[i] = a if c[i] > 0.0 else 0.0
 
 
 def best_shift(problem: Problem, scores: np.ndarray) -> float:

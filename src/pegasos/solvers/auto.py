@@ -2,11 +2,11 @@
 
 Coordinate descent pays for C ||x||^2: it needs about 4 + 12 mean(c_i q_i) passes to a relative
 gap of 1e-3 (measured over a9a, ijcnn1, magic04, spambase, mnist, C from 0.01 to 10; within a
-factor of two). Newton's method needs some twenty steps whatever C, each with a d x d Gram matrix;
-if the loss is smooth, about four after those on a sample, each with that matrix or a few products
-(`newton_cg`). Both are counted in nanoseconds of row work and compared. Descent goes on beyond its
-budget while another one brings the gap down tenfold. Only counts and gaps decide, never
-the clock, so a run repeats.
+factor of two). Newton's method needs some twenty steps whatever C, each with a d x d Gram matrix,
+or six after those on a sample; if the loss is smooth, about four after those on a sample, each with
+that matrix or a few products (`newton_cg`). Both are counted in nanoseconds of row work and
+compared. Descent goes on beyond its budget while another one brings the gap down tenfold. Only
+counts and gaps decide, never the clock, so a run repeats.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pegasos.objective.problem import Problem
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.intercept import FreeIntercept
 from pegasos.solvers.interior import Interior
-from pegasos.solvers.newton import Newton
+from pegasos.solvers.newton import Newton, begins_on_sample
 from pegasos.solvers.newton_cg import NewtonCG
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
-MANY_EPOCHS = {"newton": 100, "newton_cg": 300, "interior": 300}  # before this one may follow
+MANY_EPOCHS = {"newton": 60, "newton_cg": 300, "interior": 300}  # before this one may follow
 FEW_EPOCHS = 6.0  # of descent on wide data, where its epochs stay whole
 
 
@@ -213,4 +213,5 @@ def _newton_in_passes(problem: Problem, smooth: bool) -> float:
         matrix = min(gram_work(problem.rows) / n_rows(problem.rows), 8.0 * row + 40.0)
         return 4.0 * (matrix + 2.0 * row + 15.0) / descent
     outer = min(0.033 * d * d, 0.5 * per_row**2)
-    return 2.0 * (6.0 * outer + 100.0 * (row + 10.0)) / descent
+    times = 0.5 if begins_on_sample(problem) else 2.0
+    return times * (6.0 * outer + 100.0 * (row + 10.0)) / descent

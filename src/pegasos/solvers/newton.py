@@ -8,6 +8,8 @@ Update:   (R + X' diag(h) X) dw = -(R (w - w0) - X' diag(y) a),  h_i = -a_i'(z_i
 Outer:    a loss without curvature is smoothed by the proximal term q/2 (a - alpha)^2 of the
           augmented Lagrangian: when the inner problem is solved well enough, alpha <- a and
           q <- q / 3. The smooth case is q = 0 and needs no outer loop: the same code.
+Start:    w = w0; or, without curvature and with many rows, the w of an eighth of the rows, which
+          spares the first two outer steps.
 Stopping: `estimate` = P(w) - D(a).
 
 Mangasarian 2002 and Keerthi & DeCoste 2005 (squared hinge); Li, Sun, Toh 2018 (SsNAL).
@@ -15,18 +17,22 @@ Mangasarian 2002 and Keerthi & DeCoste 2005 (squared hinge); Li, Sun, Toh 2018 (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from pegasos.core.jit import hot
 from pegasos.core.matrix import combine, gram, gram_columns, products
-from pegasos.core.rows import is_single, n_rows
-from pegasos.objective.certificate import Evaluation, conjugate_sum, loss_sum
-from pegasos.objective.losses import curvature, dual_step, is_piecewise_linear, slope
+from pegasos.core.rows import is_single, n_columns, n_rows
+from pegasos.objective.certificate import Evaluation
+from pegasos.objective.losses import domain, is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import diagonal_of, factor
+from pegasos.solvers.responses import proximal_pull, proximal_responses
+from pegasos.solvers.sample import SHARE, sampled, stride
+
+_MANY = 8192  # rows, from which a sample saves time
+_BEGUN = -1  # inner steps, where a sample is to come first
 
 
 class Curvature(NamedTuple):
@@ -67,10 +73,14 @@ class NewtonState(NamedTuple):
 
 @dataclass(frozen=True)
 class Newton:
-    """Newton's method; `growth` divides q after an outer step, `patience` bounds inner steps."""
+    """Newton's method; `growth` divides q after an outer step, `patience` bounds inner steps.
+
+    `sampling`: whether to begin with a sample of the rows, if the loss has no curvature.
+    """
 
     growth: float = 3.0
     patience: int = 30
+    sampling: bool = True
 
     def init(
         self,
@@ -81,21 +91,27 @@ class Newton:
     ) -> NewtonState:
         """From alpha and w; without a w from that of alpha."""
         q = 2.0 if alpha is None else 1.0
+        cold = alpha is None and w is None
         if alpha is None:
-            alpha = np.zeros(n_rows(problem.rows))
-        v = combine(problem.rows, problem.y * alpha)
+            alpha, v = np.zeros(n_rows(problem.rows)), np.zeros_like(problem.center)
+        else:
+            v = combine(problem.rows, problem.y * alpha)
         if w is None:
             w = problem.center + penalties(problem) * v
         q = q / float(np.median(problem.c)) if is_piecewise_linear(problem.loss) else 0.0
-        scores = products(problem.rows, w)
+        scores = products(problem.rows, w) if w.any() else np.zeros(n_rows(problem.rows))
         used = gram_columns(problem.rows)
         state = NewtonState(
             w, scores, alpha, q, alpha, alpha, v, used, None, 0, np.inf, np.inf, 0, False
         )
+        if cold and self.sampling and q > 0.0 and begins_on_sample(problem):
+            return state._replace(inner=_BEGUN)
         return _respond(problem, state)
 
     def step(self, problem: Problem, state: NewtonState) -> NewtonState:
         """An inner step, after an outer one if the inner problem is solved well enough."""
+        if state.inner == _BEGUN:
+            state = self._from_sample(problem, state)
         gradient = penalties(problem) * (state.w - problem.center) - state.v
         if state.q > 0.0 and self._inner_done(problem, state, gradient):
             slower = 1.0 if state.inner >= self.patience else self.growth
@@ -113,7 +129,7 @@ class Newton:
         except np.linalg.LinAlgError:
             return state._replace(epoch=state.epoch + 1, exhausted=True)
         along = products(problem.rows, direction)
-        t = _line_search(problem, state, direction, along)
+        t = _line_search(problem, state, direction, along, float(gradient @ direction))
         stuck = not np.any(t * along)
         moved = state._replace(
             w=state.w + t * direction,
@@ -124,6 +140,23 @@ class Newton:
             exhausted=stuck and (state.q == 0.0 or np.array_equal(state.response, state.alpha)),
         )
         return _respond(problem, moved)
+
+    def _from_sample(self, problem: Problem, state: NewtonState) -> NewtonState:
+        """The state at the w of a sample, with q for the error of that.
+
+        The proximal centre is the middle of the box: rows beside the kink have their bounds as
+        response then, and those about it the curvature that w asks for.
+        """
+        part, solver = sampled(problem, SHARE), replace(self, sampling=False)
+        inner = solver.init(part, 0)
+        while inner.estimate > 0.1 * inner.objective and inner.epoch < 30 and not inner.exhausted:
+            inner = solver.step(part, inner)
+        error = n_columns(problem.rows) * SHARE / n_rows(problem.rows)
+        q = min(max(2.0 / 9.0, 40.0 * error), 2.0 / 3.0) / float(np.median(problem.c))
+        low, high = domain(problem.loss)
+        middle, scores = 0.5 * (low + high) * problem.c, products(problem.rows, inner.w)
+        begun = state._replace(w=inner.w, scores=scores, alpha=middle, q=q, inner=0)
+        return _respond(problem, begun)
 
     def _inner_done(self, problem: Problem, state: NewtonState, gradient: np.ndarray) -> bool:
         residual = 0.5 * float(gradient @ gradient)
@@ -137,6 +170,15 @@ class Newton:
 
     def refresh(self, problem: Problem, state: NewtonState, seen: Evaluation) -> NewtonState:
         return state
+
+
+def begins_on_sample(problem: Problem) -> bool:
+    """Whether rows are many, and a sample of them many for each column; if there is no curvature.
+
+    Smooth losses have `newton_cg` for that.
+    """
+    n, bounded = n_rows(problem.rows), np.isfinite(domain(problem.loss)).all()
+    return bool(bounded) and n >= _MANY and stride(problem) == SHARE
 
 
 def penalties(problem: Problem) -> np.ndarray:
@@ -165,30 +207,25 @@ def followed(
     if last is None or last.dtype != dtype:
         G = gram(problem.rows, u, dtype, columns)
         return Curvature(u, G, float(u @ problem.q), dtype)
-    more = gram(problem.rows, np.maximum(change, 0.0), dtype, columns)
-    less = gram(problem.rows, np.maximum(-change, 0.0), dtype, columns)
-    return Curvature(u, last.G + (more - less), mass, dtype)
+    G = gram(problem.rows, change, dtype, columns)
+    G += last.G
+    return Curvature(u, G, mass, dtype)
 
 
 def _respond(problem: Problem, state: NewtonState) -> NewtonState:
     """The state with response, slopes, v and gap estimate of its w."""
-    a, h = np.empty_like(state.scores), np.empty_like(state.scores)
-    if state.q == 0.0:
-        fill_responses(problem, state.scores, a, h)
-    else:
-        _fill_proximal(problem, state.alpha, state.q, state.scores, a, h)
-    v = combine(problem.rows, problem.y * a)
+    found = proximal_responses(problem, state.alpha, state.q, state.scores)
+    v = combine(problem.rows, found.push)
     free_of = penalties(problem)
     away, pull = free_of * (state.w - problem.center), free_of * v
-    objective = 0.5 * float(away @ away) + loss_sum(problem, problem.y * state.scores)
-    conjugates = conjugate_sum(problem, a)
-    bound = -0.5 * float(pull @ pull) - float(problem.center @ pull) - conjugates
+    objective = 0.5 * float(away @ away) + found.losses
+    bound = -0.5 * float(pull @ pull) - float(problem.center @ pull) - found.conjugates
     gap = abs(objective - bound)
-    return state._replace(response=a, slopes=h, v=v, estimate=gap, objective=objective)
+    return state._replace(response=found.a, slopes=found.h, v=v, estimate=gap, objective=objective)
 
 
-def _line_search(problem, state, direction, along) -> float:
-    """A t > 0 where the derivative along the direction has nearly vanished.
+def _line_search(problem, state, direction, along, start: float) -> float:
+    """A t > 0 where the derivative along the direction, `start` at t = 0, has nearly vanished.
 
     t = 1 first; beyond it where no row is near its kink and a free intercept has no curvature.
     """
@@ -196,9 +233,8 @@ def _line_search(problem, state, direction, along) -> float:
     d0, d1 = float((state.w - problem.center) @ shrink), float(shrink @ shrink)
 
     def derivative(t: float) -> float:
-        return d0 + t * d1 - _pull(problem, state.alpha, state.q, state.scores, along, t)
+        return d0 + t * d1 - proximal_pull(problem, state.alpha, state.q, state.scores, along, t)
 
-    start = derivative(0.0)
     low, high, at_low, at_high = 0.0, np.inf, start, np.inf
     t = 1.0
     for k in range(60):
@@ -214,39 +250,3 @@ def _line_search(problem, state, direction, along) -> float:
         middle = low - at_low * (high - low) / (at_high - at_low) if secant else 0.5 * (low + high)
         t = 2.0 * t if high == np.inf else middle
     return low
-
-
-@hot
-def fill_responses(problem, scores, a, h):
-    """a_i = -c_i l'(z_i) and their slopes h_i = c_i l''(z_i); with a sum it would not vectorise."""
-    loss, y, c = problem.loss, problem.y, problem.c
-    for i in range(scores.shape[0]):
-        z = y[i] * scores[i]
-        a[i], h[i] = -c[i] * slope(loss, z), c[i] * curvature(loss, z)
-
-
-@hot
-def _fill_proximal(problem, alpha, q, scores, a, h):
-    """The same with the proximal term."""
-    loss, y, c = problem.loss, problem.y, problem.c
-    low, high = -slope(loss, np.inf), -slope(loss, -np.inf)
-    for i in range(scores.shape[0]):
-        z = y[i] * scores[i]
-        a[i] = dual_step(loss, alpha[i], z, q, c[i])
-        bend = c[i] * curvature(loss, z + q * (a[i] - alpha[i]))
-        at_kink = bend == 0.0 and low * c[i] < a[i] < high * c[i]
-        h[i] = 1.0 / q if at_kink else bend / (1.0 + q * bend)
-
-
-@hot
-def _pull(problem, alpha, q, scores, along, t):
-    """sum_i y_i along_i a_i(z_i + t y_i along_i)"""
-    total = 0.0
-    for i in range(scores.shape[0]):
-        y = problem.y[i]
-        z = y * (scores[i] + t * along[i])
-        if q == 0.0:
-            total -= y * along[i] * problem.c[i] * slope(problem.loss, z)
-        else:
-            total += y * along[i] * dual_step(problem.loss, alpha[i], z, q, problem.c[i])
-    return total

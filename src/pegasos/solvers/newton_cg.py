@@ -26,22 +26,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pegasos.core.cross import gathered
 from pegasos.core.matrix import bent, combine, gram_columns, gram_work, products, squares
 from pegasos.core.rows import by_row, n_columns, n_rows, row_work
-from pegasos.data.check import frozen
-from pegasos.objective.certificate import Evaluation, conjugate_sum, feasible, loss_sum
+from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import Factor, diagonal_of, factored, solved
-from pegasos.solvers.newton import Curvature, fill_responses, followed, penalties
+from pegasos.solvers.newton import Curvature, followed, penalties
+from pegasos.solvers.responses import Responses, foretold, responses_along
+from pegasos.solvers.sample import sampled, stride
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 _RESIDUAL = 0.1  # of the gradient, where conjugate gradients stop
 _MOST = 60  # of their iterations in one step
 _USUAL = 4.0  # of their iterations with an M that is about right
-_SHARE = 8  # the sample is this part of the rows, but at least
-_PER_COLUMN = 16  # so many for each column
 _FLAT = 0.2  # of the derivative along d at the start: where a line search ends
 
 
@@ -142,10 +140,10 @@ def _too_wide(problem: Problem) -> bool:
 def _from_sample(problem: Problem, state: NewtonCGState) -> NewtonCGState:
     """The state at the w of a sample, with its M; as it was where a sample would be too large."""
     n, d = n_rows(problem.rows), n_columns(problem.rows)
-    every = n // max(1, n // _SHARE, _PER_COLUMN * d)
+    every = stride(problem)
     if _too_wide(problem) or every < 2:
         return state
-    part = _sample(problem, every)
+    part = sampled(problem, every)
     columns = gram_columns(problem.rows)  # of all rows
     used = Preconditioner(columns, penalties(problem), None)
     at = _respond(part, state.w, products(part.rows, state.w))
@@ -161,14 +159,6 @@ def _from_sample(problem: Problem, state: NewtonCGState) -> NewtonCGState:
     if not gram_work(problem.rows) <= _USUAL * _product_work(problem):  # then M will be used
         M = _preconditioner(part, at, M)
     return state._replace(w=at.w, M=M and M._replace(curvature=None))  # that of other rows
-
-
-def _sample(problem: Problem, every: int) -> Problem:
-    """One row of each `every` that follow one another, drawn at random."""
-    first = np.arange(0, n_rows(problem.rows) - every + 1, every)
-    chosen = first + np.random.default_rng(0).integers(0, every, first.size)
-    y, c, q = (frozen(values[chosen]) for values in (problem.y, problem.c, problem.q))
-    return problem._replace(rows=gathered(problem.rows, chosen), y=y, c=frozen(every * c), q=q)
 
 
 def _product_work(problem: Problem) -> float:
@@ -259,17 +249,15 @@ def _moved(problem: Problem, at: Response, d: np.ndarray) -> tuple[Response, flo
     logistic loss are short.
     """
     along, shrink = products(problem.rows, d), penalties(problem) * d
-    turn = problem.y * along
     d0, d1 = float((at.w - problem.center) @ shrink), float(d @ shrink)
     start = float(at.gradient @ d)
     low, high, at_low, at_high, t = 0.0, np.inf, start, np.inf, 1.0
     for k in range(60 if start < 0.0 else 0):
-        scores = at.scores + t * along
-        found = _responses(problem, scores)
-        tilt = d0 + t * d1 - float(turn @ found[0])
+        found = responses_along(problem, at.scores, along, t)
+        tilt = d0 + t * d1 - found.pull
         beyond = tilt > 0.0  # then the value decides
         if abs(tilt) <= -_FLAT * start or (t >= 8.0 and not beyond):
-            moved = _arrived(problem, at.w + t * d, scores, found)
+            moved = _arrived(problem, at.w + t * d, found)
             if not beyond or moved.objective <= at.objective + 1e-14 * abs(at.objective):
                 return moved, t
         if tilt < 0.0:
@@ -283,19 +271,18 @@ def _moved(problem: Problem, at: Response, d: np.ndarray) -> tuple[Response, flo
 
 
 def _respond(problem: Problem, w: np.ndarray, scores: np.ndarray) -> Response:
-    return _arrived(problem, w, scores, _responses(problem, scores))
+    return _arrived(problem, w, responses_along(problem, scores, scores, 0.0))
 
 
-def _arrived(problem: Problem, w: np.ndarray, scores: np.ndarray, found) -> Response:
-    """The response from a and h at the scores of w."""
-    a, h = found
+def _arrived(problem: Problem, w: np.ndarray, found: Responses) -> Response:
+    """The response from what was found at the scores of w."""
     away = penalties(problem) * (w - problem.center)
-    gradient = away - combine(problem.rows, problem.y * a)
+    gradient = away - combine(problem.rows, found.push)
     gap = 0.5 * float(gradient @ gradient)
     if problem.free:  # an unbalanced a costs about what it must give up
         gap += abs(float(gradient[-1]) / problem.rows.bias) - 0.5 * float(gradient[-1]) ** 2
-    objective = 0.5 * float(away @ away) + loss_sum(problem, problem.y * scores)
-    return Response(w, scores, a, h, gradient, objective, gap, a)
+    objective = 0.5 * float(away @ away) + found.losses
+    return Response(w, found.scores, found.a, found.h, gradient, objective, gap, found.a)
 
 
 def _foretold(problem: Problem, at: Response, to: Response, rest: np.ndarray) -> Response:
@@ -303,16 +290,9 @@ def _foretold(problem: Problem, at: Response, to: Response, rest: np.ndarray) ->
 
     `rest` is its gradient before it is made feasible.
     """
-    a = at.a - at.h * (problem.y * (to.scores - at.scores))
-    alpha = feasible(problem, a)
-    rest = rest - combine(problem.rows, problem.y * (alpha - a))
+    told = foretold(problem, at.a, at.h, at.scores, to.scores)
+    rest = rest - combine(problem.rows, told.shift)
     v = penalties(problem) * (to.w - problem.center - rest)
-    bound = -0.5 * float(v @ v) - float(problem.center @ v) - conjugate_sum(problem, alpha)
+    bound = -0.5 * float(v @ v) - float(problem.center @ v) - told.conjugates
     gap = abs(to.objective - bound)
-    return to._replace(gap=gap, alpha=alpha) if gap < to.gap else to
-
-
-def _responses(problem: Problem, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    a, h = np.empty_like(scores), np.empty_like(scores)
-    fill_responses(problem, scores, a, h)
-    return a, h
+    return to._replace(gap=gap, alpha=told.alpha) if gap < to.gap else to
