@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pegasos.core.lanes import LANES
+from pegasos.core.zeros import without_zeros
 from pegasos.objective.problem import Problem, make_problem
 from pegasos.solvers.auto import Choice, descent_budget
 from pegasos.solvers.driver import Progress, Run
@@ -72,6 +73,8 @@ def sweep(many: Many, places: list[tuple[int, int]], goal: Goal, seed: int) -> t
     if len(places) < SEVERAL:
         return {}, False
     groups = _groups([lane.C for lane in many.lanes])
+    shared = many.shared
+    many = many._replace(shared=shared._replace(rows=without_zeros(shared.rows)))
     found, interrupted = descend(many, groups, goal, seed)
     answers = {place: answer for place, answer in zip(places, found, strict=True) if answer}
     return answers, interrupted

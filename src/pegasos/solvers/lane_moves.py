@@ -64,22 +64,24 @@ def no_moves(state: LaneState) -> LaneMoves:
     return LaneMoves(S, U, alpha, W, state.centers[-1:].copy(), lines(n), lines(d), *marks)
 
 
-def combined(problem: Problem, state: LaneState, moves: LaneMoves, oldest: int) -> None:
+def combined(problem: Problem, state: LaneState, moves: LaneMoves, oldest: int) -> int:
     """Step to the best combination of the moves, in lanes that run.
 
     alpha and W are changed; the step becomes a part of the move, which takes the place `oldest`.
+    Returns the number of rows that it looked at.
     """
     k = parabola(problem.loss)[0]
     _mark(problem.rows, state.alpha, moves)
     places = np.flatnonzero(moves.rows), np.flatnonzero(moves.columns)
     G, g = _summed(state, moves, places, oldest, k)
     theta = _solution(G, g, state.running)
-    tilt, bend = _aim(problem, state, moves, places, theta, k)
+    tilt, bend, looks = _aim(problem, state, moves, places, theta, k)
     tilt += np.sum(theta * g, axis=0)
     good = (tilt > 0.0) & (bend > 0.0)
     t = np.minimum(1.0, np.divide(tilt, bend, out=np.zeros(LANES), where=good))
     _go(state, moves, places, t[None, :], oldest)
     moves.b[:] = state.centers[-1]
+    return int(looks)
 
 
 @hot
@@ -148,10 +150,10 @@ def _summed(state, moves, places, oldest, k):
 @hot
 def _aim(problem, state, moves, places, theta, k):
     """target = alpha + S theta, but feasible, and alpha for rows aside; dW follows. Returns what
-    that changes in the slope along the step, and its curvature."""
+    that changes in the slope along the step, its curvature, and at how many rows it looked."""
     rows, dW = problem.rows, moves.dW
     work, tilt, bend = np.zeros((_NUMBERS, LANES)), np.zeros((1, LANES)), np.zeros((1, LANES))
-    line = np.empty((1, LANES), np.float32)
+    line, looks = np.empty((1, LANES), np.float32), 0
     for j in places[1]:
         _combination(moves.U, theta, j, work)
         put_line(work, _MOVE, 1.0, dW, j)
@@ -159,6 +161,7 @@ def _aim(problem, state, moves, places, theta, k):
         _combination(moves.S, theta, i, work)
         put_line(state.alpha, i, 1.0, work, _OLD)
         if _falls_short(problem, i, state.wanted[i], work):
+            looks += 1
             row_dots(rows, i, state.W, line)
             for p in range(LANES):
                 y = 1.0 if problem.y[i] == state.targets[p] else -1.0
@@ -169,7 +172,7 @@ def _aim(problem, state, moves, places, theta, k):
         put_line(work, _MOVE, 1.0, moves.target, i)
     for j in places[1]:
         add_product(dW, j, dW, j, bend, 0)
-    return tilt[0], bend[0]
+    return tilt[0], bend[0], looks
 
 
 @helper

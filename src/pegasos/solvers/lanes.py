@@ -181,12 +181,12 @@ class _Group:
         """Begin at the best point in the span of the last moves, where that costs little."""
         if self.epoch < PATIENCE or self.since < self.between or not has_moves(self.problem):
             return
+        self.since = 0
         if self.moves is None:
             self.moves, self.oldest = no_moves(self.state), 0
         else:
-            combined(self.problem, self.state, self.moves, self.oldest)
-            self.oldest = (self.oldest + 1) % MEMORY
-        self.since = 0
+            looks = combined(self.problem, self.state, self.moves, self.oldest)
+            self.oldest, self.since = (self.oldest + 1) % MEMORY, -looks
 
     def _review(self) -> None:
         """Between epochs: who is done, and whether all rows are to be looked at again."""
