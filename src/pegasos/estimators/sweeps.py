@@ -23,7 +23,7 @@ log = logging.getLogger("pegasos")
 SEVERAL = 3  # problems: fewer are faster one by one
 SPAN = 100.0  # between values of C in a group: they share the scale of a free intercept
 LEAST_TOL = 1e-4  # beyond it float32 does not lead
-SHARED = 4  # passes of eight lanes for one that a problem would be given alone
+SHARED = 40  # passes of eight lanes for one that a problem would be given alone
 MOST_EPOCHS = 500  # together; what is slower goes on alone, and may change its solver
 
 

@@ -1,4 +1,4 @@
-"""Second-order steps of lanes, from the moves of their last epochs: `solvers.moves` for all at once.
+"""Second-order steps of lanes, from the moves of their last epochs: `solvers.moves` for all lanes.
 
 Losses: of two lines that meet at z = k (hinge, pinball)
 Moves:  S_j of alpha and U_j of w, lines of LANES numbers in float32
@@ -39,7 +39,7 @@ class LaneMoves(NamedTuple):
     W: np.ndarray
     b: np.ndarray
     target: np.ndarray
-    dW: np.ndarray
+    dw: np.ndarray
     rows: np.ndarray
     columns: np.ndarray
 
@@ -149,14 +149,14 @@ def _summed(state, moves, places, oldest, k):
 
 @hot
 def _aim(problem, state, moves, places, theta, k):
-    """target = alpha + S theta, but feasible, and alpha for rows aside; dW follows. Returns what
+    """target = alpha + S theta, but feasible, and alpha for rows aside; dw follows. Returns what
     that changes in the slope along the step, its curvature, and at how many rows it looked."""
-    rows, dW = problem.rows, moves.dW
+    rows, dw = problem.rows, moves.dw
     work, tilt, bend = np.zeros((_NUMBERS, LANES)), np.zeros((1, LANES)), np.zeros((1, LANES))
     line, looks = np.empty((1, LANES), np.float32), 0
     for j in places[1]:
         _combination(moves.U, theta, j, work)
-        put_line(work, _MOVE, 1.0, dW, j)
+        put_line(work, _MOVE, 1.0, dw, j)
     for i in places[0]:
         _combination(moves.S, theta, i, work)
         put_line(state.alpha, i, 1.0, work, _OLD)
@@ -168,10 +168,10 @@ def _aim(problem, state, moves, places, theta, k):
                 work[_SLOPE, p] = k - y * line[0, p]
                 line[0, p] = y * work[_LACK, p]
             add_product(work, _SLOPE, work, _LACK, tilt, 0)
-            row_axpys(rows, i, line, dW)
+            row_axpys(rows, i, line, dw)
         put_line(work, _MOVE, 1.0, moves.target, i)
     for j in places[1]:
-        add_product(dW, j, dW, j, bend, 0)
+        add_product(dw, j, dw, j, bend, 0)
     return tilt[0], bend[0], looks
 
 
@@ -201,7 +201,7 @@ def _go(state, moves, places, t, oldest):
     work = np.zeros((2, LANES))
     for j in places[1]:
         work[0] = 0.0
-        add_product(moves.dW, j, t, 0, work, 0)
+        add_product(moves.dw, j, t, 0, work, 0)
         add_line(work, 0, 1.0, state.W, j)
         put_line(state.W, j, 1.0, moves.U, j * MEMORY + oldest)
         add_line(moves.W, j, -1.0, moves.U, j * MEMORY + oldest)

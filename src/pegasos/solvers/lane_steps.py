@@ -83,7 +83,9 @@ def lanes_at(centers: np.ndarray, targets, members: np.ndarray, running) -> Lane
     order = np.empty_like(listed)
     radius = np.full(LANES, np.finfo(float).max)  # not inf: 0 times it is 0
     sums = (np.zeros(LANES) for _ in range(7))
-    return LaneState(alpha, W, centers, members.copy(), listed, order, targets, running, radius, *sums)
+    return LaneState(
+        alpha, W, centers, members.copy(), listed, order, targets, running, radius, *sums
+    )
 
 
 @hot

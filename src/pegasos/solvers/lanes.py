@@ -42,6 +42,7 @@ from pegasos.solvers.lane_steps import epochs, lanes_at
 
 _TICK = 1 << 21  # entries that a thread visits between two looks at the clock
 _SHARE = 1.0  # of the goal: what the estimate must show before a certificate is made
+_FAR = 20.0  # goals away: a lane to which second-order steps are worth their price
 _TRIES = 3  # certificates of a lane before it is left to others
 
 
@@ -181,12 +182,19 @@ class _Group:
         """Begin at the best point in the span of the last moves, where that costs little."""
         if self.epoch < PATIENCE or self.since < self.between or not has_moves(self.problem):
             return
+        if self.moves is None and not self._far():
+            return
         self.since = 0
         if self.moves is None:
             self.moves, self.oldest = no_moves(self.state), 0
         else:
             looks = combined(self.problem, self.state, self.moves, self.oldest)
             self.oldest, self.since = (self.oldest + 1) % MEMORY, -looks
+
+    def _far(self) -> bool:
+        """Whether a lane is far from its goal."""
+        goal = _FAR * self.goal.tol * self.state.objective
+        return bool(np.any(self.running & (self.state.gap > goal)))
 
     def _review(self) -> None:
         """Between epochs: who is done, and whether all rows are to be looked at again."""
