@@ -37,6 +37,12 @@ def add_line(X: np.ndarray, i: int, a: float, out: np.ndarray, k: int) -> None:
     out.reshape(-1, LANES)[k] += a * X.reshape(-1, LANES)[i]
 
 
+def add_product(X: np.ndarray, i: int, Z: np.ndarray, j: int, out: np.ndarray, k: int) -> None:
+    """Line k of `out` += line i of X times line j of Z, in the precision of `out`"""
+    factors = X.reshape(-1, LANES)[i].astype(out.dtype), Z.reshape(-1, LANES)[j].astype(out.dtype)
+    out.reshape(-1, LANES)[k] += factors[0] * factors[1]
+
+
 def lines(n: int, dtype: Any = np.float32) -> np.ndarray:
     """Zeros of shape (n, LANES), each line in one line of the cache."""
     size = np.dtype(dtype).itemsize * LANES

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
-from pegasos.core.lanes import LANES, add_line, axpys, dots, put_line
+from pegasos.core.lanes import LANES, add_line, add_product, axpys, dots, put_line
 
 
 class _Line:
@@ -114,28 +114,55 @@ def _add(typing_context: Any, X: Any, i: Any, a: Any, out: Any, k: Any) -> Any:
     return types.void(X, i, a, out, k), generate
 
 
+@intrinsic
+def _product(typing_context: Any, X: Any, i: Any, Z: Any, j: Any, out: Any, k: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = context, builder, signature, args
+        wanted = signature.args[4].dtype
+        x, z = _line_of(place, 0, wanted), _line_of(place, 2, wanted)
+        product = builder.fmul(x, z, flags=("contract",))
+        _put_to(place, 4, product, added=True)
+        return context.get_dummy_value()
+
+    return types.void(X, i, Z, j, out, k), generate
+
+
 def _scaled(context: Any, builder: Any, signature: Any, args: Any, added: bool) -> Any:
     """Line k of `out` becomes a times line i of X, or grows by it."""
-
-    def line(array: int, index: Any) -> Any:
-        kind = signature.args[array]
-        data = context.make_array(kind)(context, builder, args[array]).data
-        data = builder.gep(data, [builder.mul(index, ir.Constant(index.type, LANES))])
-        return builder.bitcast(data, _vector(kind.dtype).as_pointer())
-
-    source, target = line(0, args[1]), line(3, args[4])
-    given, wanted = (signature.args[k].dtype for k in (0, 3))
-    x = builder.load(source, align=given.bitwidth // 8)
-    if given != wanted:
-        turn = builder.fptrunc if given == types.float64 else builder.fpext
-        x = turn(x, _vector(wanted))
+    place = context, builder, signature, args
+    wanted = signature.args[3].dtype
+    x = _line_of(place, 0, wanted)
     a = args[2] if wanted == types.float64 else builder.fptrunc(args[2], _vector(wanted).element)
     x = builder.fmul(x, _everywhere(builder, a), flags=("contract",))
-    if added:
-        old = builder.load(target, align=wanted.bitwidth // 8)
-        x = builder.fadd(old, x, flags=("contract",))
-    builder.store(x, target, align=wanted.bitwidth // 8)
+    _put_to(place, 3, x, added)
     return context.get_dummy_value()
+
+
+def _pointer(place: tuple[Any, ...], array: int) -> Any:
+    """To a line of an array, whose number is the argument after it."""
+    context, builder, signature, args = place
+    kind, index = signature.args[array], args[array + 1]
+    data = context.make_array(kind)(context, builder, args[array]).data
+    data = builder.gep(data, [builder.mul(index, ir.Constant(index.type, LANES))])
+    return builder.bitcast(data, _vector(kind.dtype).as_pointer())
+
+
+def _line_of(place: tuple[Any, ...], array: int, wanted: Any) -> Any:
+    """A line of an array in the precision that is wanted."""
+    builder, given = place[1], place[2].args[array].dtype
+    x = builder.load(_pointer(place, array), align=given.bitwidth // 8)
+    if given == wanted:
+        return x
+    turn = builder.fptrunc if given == types.float64 else builder.fpext
+    return turn(x, _vector(wanted))
+
+
+def _put_to(place: tuple[Any, ...], array: int, x: Any, added: bool) -> None:
+    builder, target = place[1], _pointer(place, array)
+    align = place[2].args[array].dtype.bitwidth // 8
+    if added:
+        x = builder.fadd(builder.load(target, align=align), x, flags=("contract",))
+    builder.store(x, target, align=align)
 
 
 def _vector(kind: Any) -> Any:
@@ -170,3 +197,11 @@ def _overload_put(X: Any, i: Any, a: Any, out: Any, k: Any) -> Any:
 @overload(add_line, strict=False)
 def _overload_add(X: Any, i: Any, a: Any, out: Any, k: Any) -> Any:
     return lambda X, i, a, out, k: _add(X, np.int64(i), np.float64(a), out, np.int64(k))
+
+
+@overload(add_product, strict=False)
+def _overload_product(X: Any, i: Any, Z: Any, j: Any, out: Any, k: Any) -> Any:
+    def product(X: Any, i: Any, Z: Any, j: Any, out: Any, k: Any) -> Any:
+        return _product(X, np.int64(i), Z, np.int64(j), out, np.int64(k))
+
+    return product

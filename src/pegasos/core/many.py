@@ -34,6 +34,19 @@ def row_axpys(rows: Any, i: int, a: np.ndarray, W: np.ndarray) -> None:
     """W += x_i a', for the LANES numbers of a"""
 
 
+@generic
+def row_mark(rows: Any, i: int, marks: np.ndarray) -> None:
+    """marks[j] = True for all columns j in which row i has an entry, the virtual one included"""
+    marks[:] = True
+
+
+@row_mark.register(CsrRows)
+def _(rows, i, marks):
+    for k in range(rows.starts[i], rows.starts[i + 1]):
+        marks[rows.columns[k]] = True
+    marks[rows.width] = True
+
+
 @row_products.register(DenseRows)
 def _(rows, i, W, out):
     x = rows.values[i]

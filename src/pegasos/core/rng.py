@@ -54,8 +54,8 @@ def shuffle(items: np.ndarray, n: int, rng: np.ndarray) -> None:
     permute(items, n, rng)
 
 
-@hot
-def arrange(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tuple) -> int:
+@helper
+def deal(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tuple) -> int:
     """Leave of rows[:n] those i with stays[i], and write them to out in a random order; returns
     their number.
 
@@ -68,7 +68,7 @@ def arrange(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: 
     for s in range(n):
         i = rows[s]
         rows[left] = i
-        left += stays[i]
+        left += stays[i] != 0
     groups = np.arange((left + near - 1) // near)
     permute(groups, groups.shape[0], rng)
     count, first = 0, 0
@@ -81,3 +81,9 @@ def arrange(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: 
             permute(out[first:count], count - first, rng)
             first = count
     return left
+
+
+@hot
+def arrange(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tuple) -> int:
+    """`deal` for callers in Python."""
+    return deal(rows, n, stays, out, pace)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pegasos.core.lanes import LANES
+from pegasos.core.zeros import without_zeros
 from pegasos.objective.problem import Problem, make_problem
 from pegasos.solvers.auto import Choice, descent_budget
 from pegasos.solvers.driver import Progress, Run
@@ -22,7 +23,7 @@ log = logging.getLogger("pegasos")
 SEVERAL = 3  # problems: fewer are faster one by one
 SPAN = 100.0  # between values of C in a group: they share the scale of a free intercept
 LEAST_TOL = 1e-4  # beyond it float32 does not lead
-SHARED = 4  # passes of eight lanes for one that a problem would be given alone
+SHARED = 40  # passes of eight lanes for one that a problem would be given alone
 MOST_EPOCHS = 500  # together; what is slower goes on alone, and may change its solver
 
 
@@ -72,6 +73,8 @@ def sweep(many: Many, places: list[tuple[int, int]], goal: Goal, seed: int) -> t
     if len(places) < SEVERAL:
         return {}, False
     groups = _groups([lane.C for lane in many.lanes])
+    shared = many.shared
+    many = many._replace(shared=shared._replace(rows=without_zeros(shared.rows)))
     found, interrupted = descend(many, groups, goal, seed)
     answers = {place: answer for place, answer in zip(places, found, strict=True) if answer}
     return answers, interrupted

@@ -40,12 +40,11 @@ from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import domain, parabola, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
-from pegasos.solvers.steps import Place, Tally, reach, settled, steps, up_to_date
+from pegasos.solvers.steps import NEAR, PLACES, Place, Tally, reach, settled, steps, up_to_date
 from pegasos.solvers.team import meeting_columns, pace_of, team_steps
 
 SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
 _CACHED = 1 << 20  # entries that are near the processor in any order
-_NEAR, _PLACES = 4, 8  # rows that follow each other in memory, groups of them that are mixed
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
 
 
@@ -151,9 +150,9 @@ class Dual:
         """One epoch over the active rows, or a slice of a long one."""
         if state.cursor == 0:
             state = self._combine(problem, self._look(problem, state))
-            near = _NEAR if n_entries(problem.rows) > _CACHED else len(state.order)
+            near = NEAR if n_entries(problem.rows) > _CACHED else len(state.order)
             left = state.listed, state.active, state.stays, state.order
-            state = state._replace(active=arrange(*left, (near, _PLACES, state.rng)))
+            state = state._replace(active=arrange(*left, (near, PLACES, state.rng)))
         state = state.plus(*advance(problem, _place(state), (state.cursor, state.active)))
         if state.cursor < state.active:
             return state

@@ -16,8 +16,8 @@ from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, lines, put_line
 from pegasos.core.many import row_axpys, row_dots
 from pegasos.core.prefetch import prefetch
-from pegasos.core.rng import permute
-from pegasos.core.rows import row_prefetch
+from pegasos.core.rng import deal
+from pegasos.core.rows import row_announce, row_prefetch
 from pegasos.objective.losses import (
     Perceptron,
     Pinball,
@@ -26,9 +26,10 @@ from pegasos.objective.losses import (
     dual_step,
     value,
 )
-from pegasos.solvers.steps import reach, settled, up_to_date
+from pegasos.solvers.steps import NEAR, PLACES, reach, settled, up_to_date
 
-_AHEAD = 3
+_AHEAD = 3  # rows between a prefetch and the use of the row
+_FAR = 8  # the same for the numbers that belong to a row
 CAUTION = 0.01  # of shrinking, without looks at the rows aside
 _NUMBERS = 10  # of a lane at a row, the lines of an array
 _RADIUS, _TERMS, _LOSSES, _ASIDE, _TARGET, _OLD, _C, _SCORE, _NEW, _STEP = range(_NUMBERS)
@@ -45,6 +46,7 @@ class LaneState(NamedTuple):
     W: np.ndarray
     centers: np.ndarray
     wanted: np.ndarray
+    listed: np.ndarray
     order: np.ndarray
     targets: np.ndarray
     running: np.ndarray
@@ -75,30 +77,34 @@ def lanes_at(centers: np.ndarray, targets, members: np.ndarray, running) -> Lane
     """The state at w0; a bit of `members` for each lane that a row is in."""
     W, alpha = lines(len(centers)), lines(len(members))
     W[:] = centers
-    order = np.flatnonzero(members)
+    listed = np.flatnonzero(members)
+    order = np.empty_like(listed)
     radius = np.full(LANES, np.finfo(float).max)  # not inf: 0 times it is 0
     sums = (np.zeros(LANES) for _ in range(7))
-    return LaneState(alpha, W, centers, members.copy(), order, targets, running, radius, *sums)
+    return LaneState(
+        alpha, W, centers, members.copy(), listed, order, targets, running, radius, *sums
+    )
 
 
 @hot
 def epochs(problem, state, place, goal, rng):
     """Epochs until a lane is near its goal, a number of them is reached or the visits are made.
 
-    place: cursor, active rows, visits left, epoch; goal: share of the objective, last epoch.
+    place: cursor, active rows, visits left, epoch; goal: share of the objective, last epoch,
+    visits that may be left at the end of an epoch.
     """
     cursor, active, visits, epoch = place
-    share, last = goal
+    share, last, least = goal
     while visits > 0:
         if cursor == 0:
-            permute(state.order, active, rng)
-        cursor, active, visits = _sweep(problem, state, (cursor, active, visits))
+            active = deal(state.listed, active, state.wanted, state.order, (NEAR, PLACES, rng))
+        cursor, visits = _sweep(problem, state, (cursor, active, visits))
         if cursor >= active:
             if epoch < 10 or epoch % 8 == 0:  # it changes little, and costs a pass over W
                 _measure(state)
             near = _close(problem, state, share)
             cursor, epoch = 0, epoch + 1
-            if near or active == 0 or epoch >= last:
+            if near or active == 0 or epoch >= last or visits <= least:
                 break
     return cursor, active, visits, epoch
 
@@ -134,7 +140,7 @@ def _close(problem, state, share):
 
 @helper
 def _sweep(problem, state, place):
-    """Steps on up to `visits` rows from place s on; returns place, active rows, visits left."""
+    """Steps on up to `visits` rows from place s on; returns place and visits left."""
     rows, order, wanted = problem.rows, state.order, state.wanted
     s, active, visits = place
     line = np.empty((1, LANES), np.float32)
@@ -143,14 +149,16 @@ def _sweep(problem, state, place):
     work[_ASIDE], work[_TARGET] = state.aside, state.targets
     while s < active and visits > 0:
         visits -= 1
+        if s + _FAR < active:
+            far = order[s + _FAR]
+            row_announce(rows, far)
+            prefetch(state.alpha, far * LANES)
+            prefetch(problem.c, far * LANES)
+            prefetch(problem.q, far)
+            prefetch(problem.y, far)
+            prefetch(wanted, far)
         if s + _AHEAD < active:
-            ahead = order[s + _AHEAD]
-            row_prefetch(rows, ahead)
-            prefetch(state.alpha, ahead * LANES)
-            prefetch(problem.c, ahead * LANES)
-            prefetch(problem.q, ahead)
-            prefetch(problem.y, ahead)
-            prefetch(wanted, ahead)
+            row_prefetch(rows, order[s + _AHEAD])
         i = order[s]
         row_dots(rows, i, state.W, line)
         put_line(line, 0, 1.0, work, _SCORE)
@@ -158,17 +166,13 @@ def _sweep(problem, state, place):
         put_line(problem.c, i, 1.0, work, _C)
         left, moved = _steps(problem, i, wanted[i], work)
         wanted[i] = left
-        if left == 0:
-            active -= 1
-            order[s], order[active] = order[active], i
-            continue
         if moved:
             put_line(work, _NEW, 1.0, state.alpha, i)
             put_line(work, _STEP, 1.0, line, 0)
             row_axpys(rows, i, line, state.W)
         s += 1
     state.terms[:], state.losses[:], state.aside[:] = work[_TERMS], work[_LOSSES], work[_ASIDE]
-    return s, active, visits
+    return s, visits
 
 
 @helper

@@ -28,11 +28,21 @@ from pegasos.core.threads import side_by_side
 from pegasos.objective.certificate import Evaluation, evaluate_all
 from pegasos.objective.problem import Problem
 from pegasos.solvers.intercept import proximal_scale
+from pegasos.solvers.lane_moves import (
+    MEMORY,
+    PATIENCE,
+    LaneMoves,
+    combined,
+    has_moves,
+    no_moves,
+    visits_between,
+)
 from pegasos.solvers.lane_steps import CAUTION, epochs, lanes_at
 from pegasos.solvers.steps import reach
 
 _TICK = 1 << 21  # entries that a thread visits between two looks at the clock
 _SHARE = 1.0  # of the goal: what the estimate must show before a certificate is made
+_FAR = 20.0  # goals away: a lane to which second-order steps are worth their price
 _TRIES = 3  # certificates of a lane before it is left to others
 
 
@@ -115,6 +125,8 @@ class _Group:
         self.near: dict[int, Found] = {}
         self.epoch, self.cursor, self.look_back, self.tries = 0, 0, 10, 0
         self.share, self.rng = _SHARE, stream(seed)
+        self.moves: LaneMoves | None = None
+        self.since, self.oldest = 0, 0
         self.running, self.epochs = np.arange(LANES) < len(part), np.zeros(LANES, dtype=int)
 
     @property
@@ -134,7 +146,8 @@ class _Group:
         self.problem = shared._replace(c=c, y=self.many.label)
         self.members = ((c > 0.0) @ (1 << np.arange(LANES))).astype(np.uint8)
         self.state = lanes_at(centers, targets, self.members, self.running)
-        self.active = len(self.state.order)
+        self.active = len(self.state.listed)
+        self.between = visits_between(self.problem)
         self.problems = problems  # the last: from here on it has begun
 
     def _with_proximal_scale(self, problems: list[Problem], centers: np.ndarray) -> Problem:
@@ -149,15 +162,39 @@ class _Group:
         if not self.begun:
             self._begin()
         while visits > 0 and np.any(self.running):
-            goal = self.share * self.goal.tol, min(self.look_back, self.goal.max_epochs)
+            if self.cursor == 0:
+                self._combine()
+            last = min(self.look_back, self.goal.max_epochs)
+            if self.epoch < PATIENCE:
+                last = min(last, PATIENCE)
+            goal = self.share * self.goal.tol, last, visits - self.between + self.since
             before, place = self.epoch, (self.cursor, self.active, visits, self.epoch)
             place = epochs(self.problem, self.state, place, goal, self.rng)
+            self.since += visits - place[2]
             self.cursor, self.active, visits, self.epoch = place
             self.epochs[self.running] = self.epoch
             if self.epoch > before:
                 self._review()
         if not np.any(self.running):
             self._certify()
+
+    def _combine(self) -> None:
+        """Begin at the best point in the span of the last moves, where that costs little."""
+        if self.epoch < PATIENCE or self.since < self.between or not has_moves(self.problem):
+            return
+        if self.moves is None and not self._far():
+            return
+        self.since = 0
+        if self.moves is None:
+            self.moves, self.oldest = no_moves(self.state), 0
+        else:
+            looks = combined(self.problem, self.state, self.moves, self.oldest)
+            self.oldest, self.since = (self.oldest + 1) % MEMORY, -looks
+
+    def _far(self) -> bool:
+        """Whether a lane is far from its goal."""
+        goal = _FAR * self.goal.tol * self.state.objective
+        return bool(np.any(self.running & (self.state.gap > goal)))
 
     def _review(self) -> None:
         """Between epochs: who is done, and whether all rows are to be looked at again."""
@@ -173,12 +210,9 @@ class _Group:
         wanted = self.state.wanted
         if again:
             wanted[:], self.state.aside[:] = self.members, 0.0
-            self.active, self.look_back = len(self.state.order), 2 * self.epoch
+            self.state.listed[:] = np.flatnonzero(self.members)
+            self.active, self.look_back = len(self.state.listed), 2 * self.epoch
         wanted &= np.uint8(self.running @ (1 << np.arange(LANES)))
-        order = self.state.order[: self.active]
-        left = wanted[order] != 0
-        order[:] = np.concatenate([order[left], order[~left]])
-        self.active = int(left.sum())
 
     def certified(self) -> list[Found]:
         """All lanes, of which those that came near enough are not looked at again."""
@@ -200,7 +234,7 @@ class _Group:
         short = [k for k in range(len(found)) if k not in self.near]
         if not short or self.tries == _TRIES or self.epoch >= self.goal.max_epochs:
             self.found, self.problems = found, []
-            del self.state, self.members
+            del self.state, self.members, self.moves
             return
         self.share *= 0.7
         limit = self.epoch + max(10, self.epoch // 4)  # or float32 stalls
@@ -212,7 +246,7 @@ class _Group:
             self.state.radius[k] = reach(CAUTION, proof.gap)
             if not self.problem.free:
                 self.state.W[-1, k] = w[-1]
-        self.look_back = self.epoch
+        self.look_back, self.moves = self.epoch, None
         self._choose_rows(np.zeros(LANES, dtype=bool), True)
 
 
