@@ -29,6 +29,7 @@ from pegasos.solvers.newton_cg import NewtonCG
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 MANY_EPOCHS = {"newton": 60, "newton_cg": 300, "interior": 300}  # before this one may follow
+TOGETHER = 4.0  # problems that descent solves in the time of one, where they share the rows
 FEW_EPOCHS = 6.0  # of descent on wide data, where its epochs stay whole
 
 
@@ -172,8 +173,8 @@ def _settles(loss: Any) -> bool:
 
 
 def descent_budget(problem: Problem) -> float:
-    """The passes of descent to begin with; 0: another method begins."""
-    name, budget, _ = _plan(problem)
+    """The passes of descent to begin with where many problems share them; 0: another method."""
+    name, budget, _ = _plan(problem, TOGETHER)
     return budget if name == "dual" else 0.0
 
 
@@ -182,8 +183,8 @@ def begins_with_newton(problem: Problem) -> bool:
     return _plan(problem)[0] == "newton"
 
 
-def _plan(problem: Problem) -> tuple[str, float, str]:
-    """Solver name, its budget of epochs, and the reason in words."""
+def _plan(problem: Problem, together: float = 1.0) -> tuple[str, float, str]:
+    """Solver name, its budget of epochs, and the reason in words, for so many problems a pass."""
     n, d = n_rows(problem.rows), n_columns(problem.rows)
     smooth = not is_piecewise_linear(problem.loss)
     if not by_row(problem.rows):
@@ -193,7 +194,7 @@ def _plan(problem: Problem) -> tuple[str, float, str]:
         budget = np.inf if _settles(problem.loss) else FEW_EPOCHS
         return "dual", budget, f"{d} columns: too many for a d x d matrix"
     passes = 4.0 + 12.0 * float(problem.c @ problem.q) / n
-    worth = _newton_in_passes(problem, smooth)
+    worth = _newton_in_passes(problem, smooth) * (1.0 if smooth else together)
     reason = f"descent would take about {passes:.0f} passes, Newton as long as {worth:.0f}"
     if passes < worth:
         return "dual", min(1.5 * worth, 2.0 * passes + 10.0), reason
