@@ -17,7 +17,7 @@ from pegasos.core.lanes import LANES, lines, put_line
 from pegasos.core.many import row_axpys, row_dots
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import deal
-from pegasos.core.rows import row_announce, row_prefetch
+from pegasos.core.rows import n_entries, row_announce, row_prefetch
 from pegasos.objective.losses import (
     Perceptron,
     Pinball,
@@ -31,7 +31,8 @@ from pegasos.solvers.steps import reach, settled, up_to_date
 
 _AHEAD = 3  # rows between a prefetch and the use of the row
 _FAR = 8  # the same for the numbers that belong to a row
-_BLOCK = 8  # rows that follow each other in memory
+_BLOCK = 8  # rows that follow each other in memory, where all take more than
+_CACHED = 1 << 20  # entries
 _CAUTION = Dual().caution
 _NUMBERS = 10  # of a lane at a row, the lines of an array
 _RADIUS, _TERMS, _LOSSES, _ASIDE, _TARGET, _OLD, _C, _SCORE, _NEW, _STEP = range(_NUMBERS)
@@ -97,9 +98,10 @@ def epochs(problem, state, place, goal, rng):
     """
     cursor, active, visits, epoch = place
     share, last, least = goal
+    size = _BLOCK if n_entries(problem.rows) > _CACHED else max(1, active)
     while visits > 0:
         if cursor == 0:
-            active = deal(state.listed, active, state.wanted, state.order, (_BLOCK, rng))
+            active = deal(state.listed, active, state.wanted, state.order, (size, rng))
         cursor, visits = _sweep(problem, state, (cursor, active, visits))
         if cursor >= active:
             if epoch < 10 or epoch % 8 == 0:  # it changes little, and costs a pass over W
