@@ -142,7 +142,7 @@ def test_second_order_steps_raise_the_dual_and_save_epochs(monkeypatch, kind, in
     gaps = [answer.best.certificate.relative_gap for answer in found]
     assert max(gaps) <= 2e-3  # what is left is for runs of their own
     assert intercept == "free" or np.max(gains) > 0.0
-    monkeypatch.setattr("pegasos.solvers.lanes.has_moves", lambda problem: False)
+    monkeypatch.setattr("pegasos.solvers.lanes.has_moves", lambda loss: False)
     plain, _ = descend(many(problem, factors), [[2, 1, 0]], goal, 0)
     assert sum(answer.epochs for answer in found) < 0.7 * sum(answer.epochs for answer in plain)
 
