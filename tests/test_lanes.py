@@ -8,9 +8,13 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from pegasos import LinearSVC, LogisticRegression
-from pegasos.core.lanes import LANES, add_line, axpys, dots, lines, put_line
+from pegasos.core.lanes import LANES, add_line, add_product, axpys, dots, lines, put_line
+from pegasos.core.matrix import combine
+from pegasos.core.rows import CsrRows, DenseRows
 from pegasos.core.threads import use_threads
+from pegasos.core.zeros import without_zeros
 from pegasos.objective.certificate import evaluate, evaluate_all
+from pegasos.solvers.lane_moves import combined
 from pegasos.solvers.lanes import Goal, Lane, Many, descend
 
 
@@ -76,6 +80,79 @@ def test_lines_are_put_and_added(dtype, other):
 def _put_and_add(X, out):
     put_line(X, 2, -0.5, out, 0)
     add_line(X, 0, 3.0, out, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("other", [np.float32, np.float64])
+def test_products_of_lines_are_added(dtype, other):
+    from pegasos.core.jit import hot
+
+    rng = np.random.default_rng(1)
+    X, Z, out = lines(3, dtype), lines(2, other), lines(2, np.float64)
+    for array in (X, Z, out):
+        array[:] = rng.normal(size=array.shape)
+    expected = np.array([out[0], out[1] + X[2].astype(float) * Z[1]])
+    hot(_add_a_product)(X, Z, out)
+    assert np.allclose(out, expected, rtol=1e-12)
+
+
+def _add_a_product(X, Z, out):
+    add_product(X, 2, Z, 1, out, 1)
+
+
+@pytest.mark.parametrize("filled", [0.1, 0.6])
+def test_rows_without_zeros_are_the_same_rows(monkeypatch, filled):
+    monkeypatch.setattr("pegasos.core.zeros._BLOCK", 500)  # several blocks, the last one short
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(70, 30)).astype(np.float32) * (rng.random((70, 30)) < filled)
+    X[3] = 0.0
+    with use_threads(2):
+        rows = without_zeros(DenseRows(X, 0.5))
+    assert isinstance(rows, CsrRows if filled < 0.3 else DenseRows)
+    if filled < 0.3:
+        dense = sp.csr_matrix((rows.values, rows.columns, rows.starts), (70, rows.width)).toarray()
+        assert np.array_equal(dense, X)
+        assert rows.bias == 0.5
+
+
+@pytest.mark.parametrize("kind", ["dense-float64", "csr-float32-uint32"])
+@pytest.mark.parametrize("intercept", ["none", "free"])
+def test_second_order_steps_raise_the_dual_and_save_epochs(monkeypatch, kind, intercept):
+    problem = random_problem(5, LOSSES[0], kind, intercept, n=200, d=60, C=10.0)
+    factors, gains = [0.3, 1.0, 3.0], []
+
+    def watched(shared, state, moves, oldest):
+        def duals():
+            alphas = [state.alpha[:, p].astype(float) for p in range(len(factors))]
+            problems = [problem._replace(c=f * problem.c, free=False) for f in factors]
+            return [evaluate(*pair).certificate for pair in zip(problems, alphas, strict=True)]
+
+        before = duals()
+        looks = combined(shared, state, moves, oldest)
+        after = duals()
+        assert _drift(shared, state) < 2e-3  # of float32
+        if intercept == "none":
+            gains.append([b.dual - a.dual for a, b in zip(before, after, strict=True)])
+            assert np.min(gains[-1]) >= -1e-5 * abs(after[-1].dual)
+        return looks
+
+    monkeypatch.setattr("pegasos.solvers.lanes.combined", watched)
+    goal = Goal(1e-3, 3000)
+    found, _ = descend(many(problem, factors), [[2, 1, 0]], goal, 0)
+    gaps = [answer.best.certificate.relative_gap for answer in found]
+    assert max(gaps) <= 2e-3  # what is left is for runs of their own
+    assert intercept == "free" or np.max(gains) > 0.0
+    monkeypatch.setattr("pegasos.solvers.lanes.has_moves", lambda loss: False)
+    plain, _ = descend(many(problem, factors), [[2, 1, 0]], goal, 0)
+    assert sum(answer.epochs for answer in found) < 0.7 * sum(answer.epochs for answer in plain)
+
+
+def _drift(shared, state):
+    """How far W is from w0 + sum_i alpha_i y_i x_i, of its length."""
+    signs = np.where(shared.y[:, None] == state.targets, 1.0, -1.0)
+    V = np.array([combine(shared.rows, a) for a in (signs * state.alpha).T.astype(float)]).T
+    W = state.centers + V
+    return np.max(np.linalg.norm(state.W - W, axis=0) / (1e-9 + np.linalg.norm(W, axis=0)))
 
 
 @pytest.mark.slow

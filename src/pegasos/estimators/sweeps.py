@@ -13,6 +13,7 @@ from pegasos.core.zeros import without_zeros
 from pegasos.objective.problem import Problem, make_problem
 from pegasos.solvers.auto import Choice, descent_budget
 from pegasos.solvers.driver import Progress, Run
+from pegasos.solvers.lane_moves import has_moves
 from pegasos.solvers.lanes import Found, Goal, Lane, Many, descend
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ log = logging.getLogger("pegasos")
 SEVERAL = 3  # problems: fewer are faster one by one
 SPAN = 100.0  # between values of C in a group: they share the scale of a free intercept
 LEAST_TOL = 1e-4  # beyond it float32 does not lead
-SHARED = 40  # passes of eight lanes for one that a problem would be given alone
+SHARED = 4  # passes of eight lanes for one that a problem would be given alone
+STEADY = 40  # the same with second-order steps
 MOST_EPOCHS = 500  # together; what is slower goes on alone, and may change its solver
 
 
@@ -48,7 +50,8 @@ def shared_problem(task: Task) -> Problem | None:
 
 def goal_of(task: Task, deadline: float, budget: float) -> Goal:
     """The goal of lanes of which the slowest has a budget of passes alone."""
-    limit = min(MOST_EPOCHS, task.stop.max_epochs - 1, SHARED * budget)
+    shared = STEADY if has_moves(task.loss) else SHARED
+    limit = min(MOST_EPOCHS, task.stop.max_epochs - 1, shared * budget)
     return Goal(max(task.stop.tol, LEAST_TOL), int(limit), deadline)
 
 

@@ -40,11 +40,20 @@ from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import domain, parabola, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
-from pegasos.solvers.steps import NEAR, PLACES, Place, Tally, reach, settled, steps, up_to_date
+from pegasos.solvers.steps import (
+    CACHED,
+    NEAR,
+    PLACES,
+    Place,
+    Tally,
+    reach,
+    settled,
+    steps,
+    up_to_date,
+)
 from pegasos.solvers.team import meeting_columns, pace_of, team_steps
 
 SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
-_CACHED = 1 << 20  # entries that are near the processor in any order
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
 
 
@@ -150,7 +159,7 @@ class Dual:
         """One epoch over the active rows, or a slice of a long one."""
         if state.cursor == 0:
             state = self._combine(problem, self._look(problem, state))
-            near = NEAR if n_entries(problem.rows) > _CACHED else len(state.order)
+            near = NEAR if n_entries(problem.rows) > CACHED else len(state.order)
             left = state.listed, state.active, state.stays, state.order
             state = state._replace(active=arrange(*left, (near, PLACES, state.rng)))
         state = state.plus(*advance(problem, _place(state), (state.cursor, state.active)))

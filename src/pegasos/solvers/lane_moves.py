@@ -8,7 +8,7 @@ Slopes: g_j = k sum_i S_ij - U_j.w and curvatures U_j.U_l, summed anew in float6
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,9 +44,9 @@ class LaneMoves(NamedTuple):
     columns: np.ndarray
 
 
-def has_moves(problem: Problem) -> bool:
+def has_moves(loss: Any) -> bool:
     """Whether the dual is quadratic, with no curvature but that of w."""
-    return bool(parabola(problem.loss)[1] == 0.0)
+    return bool(parabola(loss)[1] == 0.0)
 
 
 def visits_between(problem: Problem) -> int:

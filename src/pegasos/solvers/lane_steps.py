@@ -17,7 +17,7 @@ from pegasos.core.lanes import LANES, lines, put_line
 from pegasos.core.many import row_axpys, row_dots
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import deal
-from pegasos.core.rows import row_announce, row_prefetch
+from pegasos.core.rows import n_entries, row_announce, row_prefetch
 from pegasos.objective.losses import (
     Perceptron,
     Pinball,
@@ -26,7 +26,7 @@ from pegasos.objective.losses import (
     dual_step,
     value,
 )
-from pegasos.solvers.steps import NEAR, PLACES, reach, settled, up_to_date
+from pegasos.solvers.steps import CACHED, NEAR, PLACES, reach, settled, up_to_date
 
 _AHEAD = 3  # rows between a prefetch and the use of the row
 _FAR = 8  # the same for the numbers that belong to a row
@@ -95,9 +95,10 @@ def epochs(problem, state, place, goal, rng):
     """
     cursor, active, visits, epoch = place
     share, last, least = goal
+    near = NEAR if n_entries(problem.rows) > CACHED else max(1, active)
     while visits > 0:
         if cursor == 0:
-            active = deal(state.listed, active, state.wanted, state.order, (NEAR, PLACES, rng))
+            active = deal(state.listed, active, state.wanted, state.order, (near, PLACES, rng))
         cursor, visits = _sweep(problem, state, (cursor, active, visits))
         if cursor >= active:
             if epoch < 10 or epoch % 8 == 0:  # it changes little, and costs a pass over W

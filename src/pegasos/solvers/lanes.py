@@ -180,7 +180,7 @@ class _Group:
 
     def _combine(self) -> None:
         """Begin at the best point in the span of the last moves, where that costs little."""
-        if self.epoch < PATIENCE or self.since < self.between or not has_moves(self.problem):
+        if self.epoch < PATIENCE or self.since < self.between or not has_moves(self.problem.loss):
             return
         if self.moves is None and not self._far():
             return

@@ -12,6 +12,7 @@ from pegasos.core.rows import row_announce, row_axpy, row_dot, row_prefetch
 from pegasos.objective.losses import conjugate, dual_step, slope, value
 
 _AHEAD = 3  # rows between a prefetch and the use of the row
+CACHED = 1 << 20  # entries that are near the processor in any order of rows
 NEAR, PLACES = 4, 8  # rows that follow each other in memory, groups of them that are mixed
 _FAR = 8  # the same for the numbers that belong to a row
 
