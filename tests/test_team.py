@@ -162,3 +162,8 @@ def test_the_columns_that_meet_often_are_those_with_most_entries():
 def test_small_problems_are_left_to_one_thread(monkeypatch):
     monkeypatch.undo()
     assert pace(problem_of(0), 2) is None
+
+
+def test_a_matrix_without_entries_has_no_columns_that_meet():
+    rows = make_rows("csr-float32-uint64", np.zeros((5, 9)))
+    assert often(rows, 3).size == 0

@@ -171,7 +171,8 @@ def _(rows):
 def _(rows, count):
     """The virtual column, if there is one, has an entry in each row."""
     pieces = np.linspace(0, max(0, rows.columns.size - _PIECE), _PIECES).astype(np.int64)
-    seen = np.bincount(np.concatenate([rows.columns[s : s + _PIECE] for s in pieces]))
+    seen = np.concatenate([rows.columns[s : s + _PIECE] for s in pieces]).astype(np.int64)
+    seen = np.bincount(seen, minlength=1)
     at_least = np.cumsum(np.bincount(seen)[::-1])[::-1]  # columns seen t times or more
     few = np.flatnonzero(at_least <= count)
     found = np.flatnonzero(seen >= max(1, few[0] if few.size else seen.max()))[:count]

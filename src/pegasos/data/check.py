@@ -36,6 +36,8 @@ def plain(X: Any, y: Any) -> bool:
         return False
     if values.dtype not in (np.float32, np.float64) or y.dtype.kind not in "biuf":
         return False
+    if not (values.flags.forc and y.flags.forc):  # or a look at it would be a copy
+        return False
     return 0 < X.shape[0] == y.size and 0 < X.shape[1] and _finite(y) and _finite(values)
 
 

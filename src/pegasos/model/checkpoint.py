@@ -33,7 +33,7 @@ from pegasos.solvers import (
     stops,
 )
 
-FORMAT, VERSION = "pegasos-checkpoint", 3
+FORMAT, VERSION = "pegasos-checkpoint", 4
 
 
 class Finished(NamedTuple):
@@ -66,7 +66,10 @@ _TYPES: dict[str, type] = {
 }
 _KEPT_OF_PROBLEM = ("q", "center", "free")
 # arrays that compiled loops index without a look at their lengths: by rows, by weights
-_BY_ROW = frozenset("a alpha h lo order over q response s S scores slopes stays u under up".split())
+_BY_ROW = frozenset(
+    "a alpha h listed lo order over q response s S scores slopes stays u under up".split()
+)
+_INDICES = frozenset(("order", "listed", "often"))
 _BY_WEIGHT = frozenset(("w", "v", "center", "gradient", "diagonal"))
 _BY_CLASS = frozenset(("alpha", "S", *_BY_WEIGHT))  # besides, if the problem is of several classes
 
@@ -208,7 +211,10 @@ class _Reader:
             parts = self._parts({key: tree[key] for key in _KEPT_OF_PROBLEM})
             rows = self.problem.rows._replace(bias=self.decode(tree["bias"]))
             return self.problem._replace(rows=rows, **parts)
-        return _TYPES[tree["type"]](**self._parts(tree["fields"]))
+        value = _TYPES[tree["type"]](**self._parts(tree["fields"]))
+        if isinstance(value, moves.Moves):
+            moves.check(value)
+        return value
 
     def _parts(self, trees: dict[str, Any]) -> dict[str, Any]:
         parts = {name: self.decode(part) for name, part in trees.items()}
@@ -224,6 +230,8 @@ class _Reader:
             shape = wanted[name] + (self.problem.center.shape[1:] if name in _BY_CLASS else ())
             if array.shape[: len(shape)] != shape:
                 raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
-        for name_, most, what in (("order", n, "rows"), ("often", width, "columns")):
-            if name == name_ and not np.all((array >= 0) & (array < most)):
-                raise ValueError(f"{name}: not one of {most} {what}")
+        most, what = {"often": (width, "columns")}.get(name, (n, "rows"))
+        if name in _INDICES and not np.all((array >= 0) & (array < most)):
+            raise ValueError(f"{name}: not one of {most} {what}")
+        if name == "often" and np.any(np.diff(array) <= 0):
+            raise ValueError("often: columns do not ascend")

@@ -51,7 +51,7 @@ from pegasos.solvers.steps import (
     steps,
     up_to_date,
 )
-from pegasos.solvers.team import meeting_columns, pace_of, team_steps
+from pegasos.solvers.team import frequent_columns, pace_of, team_steps
 
 SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
@@ -64,8 +64,8 @@ class DualState(NamedTuple):
     is the loss of the others, as it was when they left, `mark` the estimate at which they are
     looked at; `still` says that nothing has moved since the last exact evaluation; `visits` counts
     steps on rows; `gain` is what the dual gained by steps since the last move was closed; `summed`
-    are the terms of the last whole epoch; k and r are those of `bend`, `often` is
-    what `busy` found.
+    are the terms of the last whole epoch; k and r are those of `bend`, `often`
+    are the `meeting_columns`.
     """
 
     alpha: np.ndarray
@@ -148,7 +148,7 @@ class Dual:
             past=None,
             k=k,
             r=r,
-            often=busy(problem),
+            often=meeting_columns(problem),
         )
 
     def after(self, epochs: int) -> Dual:
@@ -243,7 +243,7 @@ def bend(problem: Any) -> tuple[float, float]:
 
 
 @generic
-def busy(problem: Any) -> np.ndarray:
+def meeting_columns(problem: Any) -> np.ndarray:
     """The columns in which threads meet often"""
     return np.empty(0, dtype=np.int64)
 
@@ -277,9 +277,9 @@ def _(problem):
     return parabola(problem.loss)
 
 
-@busy.register(Problem)
+@meeting_columns.register(Problem)
 def _(problem):
-    return meeting_columns(problem)
+    return frequent_columns(problem)
 
 
 @advance.register(Problem)

@@ -147,7 +147,8 @@ class _Group:
         self.members = ((c > 0.0) @ (1 << np.arange(LANES))).astype(np.uint8)
         self.state = lanes_at(centers, targets, self.members, self.running)
         self.active = len(self.state.listed)
-        self.between = visits_between(self.problem)
+        moving = has_moves(self.problem.loss)
+        self.between = visits_between(self.problem) if moving else 1 << 62
         self.problems = problems  # the last: from here on it has begun
 
     def _with_proximal_scale(self, problems: list[Problem], centers: np.ndarray) -> Problem:
@@ -180,11 +181,11 @@ class _Group:
 
     def _combine(self) -> None:
         """Begin at the best point in the span of the last moves, where that costs little."""
-        if self.epoch < PATIENCE or self.since < self.between or not has_moves(self.problem.loss):
-            return
-        if self.moves is None and not self._far():
+        if self.epoch < PATIENCE or self.since < self.between:
             return
         self.since = 0
+        if self.moves is None and not self._far():
+            return
         if self.moves is None:
             self.moves, self.oldest = no_moves(self.state), 0
         else:

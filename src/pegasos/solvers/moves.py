@@ -65,6 +65,15 @@ def no_moves(problem: Any, place: Place, visits: int, memory: int) -> Moves:
     return Moves(S, U, G, g, place.alpha.copy(), v, b, visits, 0)
 
 
+def check(moves: Moves) -> None:
+    """A ValueError if the arrays do not fit each other, as compiled loops take for granted."""
+    m = moves.g.size
+    fit = moves.S.shape[-1] == m and moves.S.shape[:-1] == moves.alpha.shape
+    fit = fit and moves.U.shape == (m, moves.v.size) and moves.G.shape == (m, m)
+    if not (fit and 0 <= moves.oldest < m):
+        raise ValueError("moves: arrays of different lengths")
+
+
 def worthwhile(problem: Any, place: Place, visits: int) -> bool:
     """Whether a move of so many visits has taken so long that a step costs little beside it."""
     vectors = place.alpha.size / n_rows(problem.rows)

@@ -61,18 +61,18 @@ class Foretold(NamedTuple):
 
 def responses_along(problem: Problem, scores: np.ndarray, along: np.ndarray, t: float) -> Responses:
     """Those of a loss with curvature at scores + t along."""
-    out = np.empty((4, scores.size))
+    out = _columns(4, scores.size)
     sums = _in_blocks(
-        problem, lambda terms, k: _fill_along(terms, scores[k], along[k], t, out[:, k])
+        problem, lambda terms, k: _fill_along(terms, scores[k], along[k], t, _cut(out, k))
     )
     return Responses(*out, *sums)
 
 
 def proximal_responses(problem: Problem, alpha: np.ndarray, q: float, scores) -> Proximal:
     """a_i(z_i) around alpha_i with weight q; q = 0: of a loss with curvature."""
-    out = np.empty((3, scores.size))
+    out = _columns(3, scores.size)
     sums = _in_blocks(
-        problem, lambda terms, k: _fill_proximal(terms, alpha[k], q, scores[k], out[:, k])
+        problem, lambda terms, k: _fill_proximal(terms, alpha[k], q, scores[k], _cut(out, k))
     )
     return Proximal(*out, *sums)
 
@@ -86,17 +86,28 @@ def proximal_pull(problem: Problem, alpha: np.ndarray, q: float, scores, along, 
 
 def foretold(problem: Problem, a: np.ndarray, h: np.ndarray, scores, to) -> Foretold:
     """The response at the scores `to` as its value and slope at `scores` foretell it."""
-    out = np.empty((2, scores.size))
+    out = _columns(2, scores.size)
     reach = domain(problem.loss)
     sums = _in_blocks(
         problem,
-        lambda terms, k: (_fill_foretold(terms, reach, a[k], h[k], scores[k], to[k], out[:, k]),),
+        lambda terms, k: (
+            _fill_foretold(terms, reach, a[k], h[k], scores[k], to[k], _cut(out, k)),
+        ),
     )
     if not problem.free:
         return Foretold(*out, *sums)
     alpha = feasible(problem, out[0])
     shift = out[1] + problem.y * (alpha - out[0])
     return Foretold(alpha, shift, conjugate_sum(problem, alpha))
+
+
+def _columns(count: int, n: int) -> list[Any]:
+    """Arrays of their own: a block of rows of one array is not contiguous, nor is its loop fast."""
+    return [np.empty(n) for _ in range(count)]
+
+
+def _cut(arrays: list[Any], k: slice) -> tuple[np.ndarray, ...]:
+    return tuple(array[k] for array in arrays)
 
 
 def _in_blocks(problem: Problem, loop: Callable[[Terms, slice], Any]) -> tuple[float, ...]:

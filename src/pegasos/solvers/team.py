@@ -68,7 +68,7 @@ class Pace(NamedTuple):
     whole: int
 
 
-def meeting_columns(problem: Problem) -> np.ndarray:
+def frequent_columns(problem: Problem) -> np.ndarray:
     """The columns in which threads are to meet after each round; none where all of them do."""
     shared = _is_worth(problem, n_rows(problem.rows), allowed())
     if not shared or n_columns(problem.rows) <= 2 * _OFTEN:
