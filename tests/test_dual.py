@@ -377,7 +377,7 @@ y = np.where(rng.random(20_000) < 0.5, 1.0, -1.0)
 problem = make_problem(as_rows(X), y, np.full(20_000, 100.0), Hinge())
 for threads in (1, 2):
     with use_threads(threads):
-        run(Dual(), problem, Stop(max_epochs=2))  # compiles
+        run(Dual(), problem, Stop(tol=0.0, max_epochs=30))  # compiles, the moves of late epochs too
         for k in range(8):
             later = threading.Timer(0.05 + 0.007 * k, os.kill, (os.getpid(), signal.SIGINT))
             later.start()
