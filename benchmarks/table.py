@@ -57,10 +57,10 @@ def into_page(page: str, name: str, parts: list[str]) -> None:
 
 
 def markdown(rows: list[dict]) -> str:
-    """Rows of equal keys as a Markdown table."""
-    keys = list(rows[0])
+    """Rows as a Markdown table; those of an earlier form may lack a key."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
     lines = ["| " + " | ".join(keys) + " |", "|" + "---|" * len(keys)]
-    lines += ["| " + " | ".join(cell(row[key]) for key in keys) + " |" for row in rows]
+    lines += ["| " + " | ".join(cell(row.get(key)) for key in keys) + " |" for row in rows]
     return "\n".join(lines)
 
 

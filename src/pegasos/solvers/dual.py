@@ -41,11 +41,10 @@ from pegasos.objective.losses import domain, parabola, value
 from pegasos.objective.problem import Problem
 from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
 from pegasos.solvers.steps import (
-    CACHED,
-    NEAR,
     PLACES,
     Place,
     Tally,
+    near_rows,
     reach,
     settled,
     steps,
@@ -159,7 +158,7 @@ class Dual:
         """One epoch over the active rows, or a slice of a long one."""
         if state.cursor == 0:
             state = self._combine(problem, self._look(problem, state))
-            near = NEAR if n_entries(problem.rows) > CACHED else len(state.order)
+            near = near_rows(n_entries(problem.rows), len(state.order))
             left = state.listed, state.active, state.stays, state.order
             state = state._replace(active=arrange(*left, (near, PLACES, state.rng)))
         state = state.plus(*advance(problem, _place(state), (state.cursor, state.active)))

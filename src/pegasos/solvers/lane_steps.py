@@ -26,7 +26,7 @@ from pegasos.objective.losses import (
     dual_step,
     value,
 )
-from pegasos.solvers.steps import CACHED, NEAR, PLACES, reach, settled, up_to_date
+from pegasos.solvers.steps import PLACES, near_rows, reach, settled, up_to_date
 
 _AHEAD = 3  # rows between a prefetch and the use of the row
 _FAR = 8  # the same for the numbers that belong to a row
@@ -95,7 +95,7 @@ def epochs(problem, state, place, goal, rng):
     """
     cursor, active, visits, epoch = place
     share, last, least = goal
-    near = NEAR if n_entries(problem.rows) > CACHED else max(1, active)
+    near = near_rows(n_entries(problem.rows), active)
     while visits > 0:
         if cursor == 0:
             active = deal(state.listed, active, state.wanted, state.order, (near, PLACES, rng))
