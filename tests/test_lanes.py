@@ -130,7 +130,7 @@ def test_second_order_steps_raise_the_dual_and_save_epochs(monkeypatch, kind, in
         before = duals()
         looks = combined(shared, state, moves, oldest)
         after = duals()
-        assert _drift(shared, state) < 2e-3  # of float32
+        assert _drift(shared, state) < 5e-3  # of float32
         if intercept == "none":
             gains.append([b.dual - a.dual for a, b in zip(before, after, strict=True)])
             assert np.min(gains[-1]) >= -1e-5 * abs(after[-1].dual)
