@@ -12,10 +12,10 @@ from pegasos.core.rows import row_announce, row_axpy, row_dot, row_prefetch
 from pegasos.objective.losses import conjugate, dual_step, slope, value
 
 _AHEAD = 3  # rows between a prefetch and the use of the row
+_FAR = 8  # the same for the numbers that belong to a row
 _CACHED = 1 << 20  # entries that are near the processor in any order of rows
 _NEAR, PLACES = 4, 8  # rows that follow each other in memory, groups of them that are mixed
 _LARGE, _NEARER = 1 << 23, 16  # entries that no cache holds, and such rows then
-_FAR = 8  # the same for the numbers that belong to a row
 
 
 class Tally(NamedTuple):
