@@ -117,8 +117,9 @@ def test_rows_without_zeros_are_the_same_rows(monkeypatch, filled):
 
 @pytest.mark.parametrize("kind", ["dense-float64", "csr-float32-uint32"])
 @pytest.mark.parametrize("intercept", ["none", "free"])
-def test_second_order_steps_raise_the_dual_and_save_epochs(monkeypatch, kind, intercept):
-    problem = random_problem(5, LOSSES[0], kind, intercept, n=200, d=60, C=10.0)
+@pytest.mark.parametrize("seed", [5, 9])
+def test_second_order_steps_raise_the_dual_and_save_epochs(monkeypatch, seed, kind, intercept):
+    problem = random_problem(seed, LOSSES[0], kind, intercept, n=200, d=60, C=10.0)
     factors, gains = [0.3, 1.0, 3.0], []
 
     def watched(shared, state, moves, oldest):
@@ -130,7 +131,7 @@ def test_second_order_steps_raise_the_dual_and_save_epochs(monkeypatch, kind, in
         before = duals()
         looks = combined(shared, state, moves, oldest)
         after = duals()
-        assert _drift(shared, state) < 5e-3  # of float32
+        assert _drift(shared, state) < 5e-4  # of float32
         if intercept == "none":
             gains.append([b.dual - a.dual for a, b in zip(before, after, strict=True)])
             assert np.min(gains[-1]) >= -1e-5 * abs(after[-1].dual)
@@ -140,7 +141,7 @@ def test_second_order_steps_raise_the_dual_and_save_epochs(monkeypatch, kind, in
     goal = Goal(1e-3, 3000)
     found, _ = descend(many(problem, factors), [[2, 1, 0]], goal, 0)
     gaps = [answer.best.certificate.relative_gap for answer in found]
-    assert max(gaps) <= 2e-3  # what is left is for runs of their own
+    assert max(gaps) <= 4e-3  # what is left is for runs of their own
     assert intercept == "free" or np.max(gains) > 0.0
     monkeypatch.setattr("pegasos.solvers.lanes.has_moves", lambda loss: False)
     plain, _ = descend(many(problem, factors), [[2, 1, 0]], goal, 0)

@@ -24,6 +24,7 @@ from pegasos.solvers.lane_steps import LaneState
 MEMORY = 3  # moves
 PATIENCE = 20  # epochs before the first
 _SAME = 1e-6  # of 1: moves in float32 that agree so far say nothing new
+_NOISE = 1e-7  # of ||w - w0||^2: less is rounding, which a step of many such moves would multiply
 _COST = 20.0  # ns of work between two steps, for each line of alpha and W
 _VISIT = 30.0  # ns of a step on a row beside its entries
 _MOVE, _OLD, _LACK, _SLOPE, _NUMBERS = range(5)  # of lanes at a row, lines of an array
@@ -71,21 +72,38 @@ def combined(problem: Problem, state: LaneState, moves: LaneMoves, oldest: int) 
     Returns the number of rows that it looked at.
     """
     k = parabola(problem.loss)[0]
+    if problem.free:
+        _sum_pulls(problem, state, state.W)
     _mark(problem.rows, state.alpha, moves)
     places = np.flatnonzero(moves.rows), np.flatnonzero(moves.columns)
     G, g = _summed(state, moves, places, oldest, k)
-    theta = _solution(G, g, state.running)
+    theta = _solution(G, g, state.running, _NOISE * state.sqdist)
     tilt, bend, looks = _aim(problem, state, moves, places, theta, k)
     tilt += np.sum(theta * g, axis=0)
     good = (tilt > 0.0) & (bend > 0.0)
     t = np.minimum(1.0, np.divide(tilt, bend, out=np.zeros(LANES), where=good))
     _go(state, moves, places, t[None, :], oldest)
     moves.b[:] = state.centers[-1]
+    if problem.free:
+        _sum_pulls(problem, state, moves.W)
+        state.W[-1] = moves.W[-1]
     return int(looks)
 
 
 @hot
-def _solution(G, g, running):
+def _sum_pulls(problem, state, W):
+    """The last line of W anew: of all columns this one no penalty holds, and rounding adds up."""
+    end, total = W.shape[0] - 1, np.zeros(LANES)
+    for i in range(state.alpha.shape[0]):
+        for p in range(LANES):
+            alpha = np.float64(state.alpha[i, p])
+            total[p] += alpha if problem.y[i] == state.targets[p] else -alpha
+    for p in range(LANES):
+        W[end, p] = state.centers[end, p] + problem.rows.bias * total[p]
+
+
+@hot
+def _solution(G, g, running, least):
     """theta of each lane that runs with G theta = g; a move that others span has no part in it."""
     theta, L, pivot = np.zeros((MEMORY, LANES)), np.zeros((MEMORY, MEMORY)), np.zeros(MEMORY)
     for p in range(LANES):
@@ -96,7 +114,8 @@ def _solution(G, g, running):
                     total -= L[a, m] * pivot[m] * L[b, m]
                 if b < a:
                     L[a, b] = total / pivot[b] if pivot[b] > 0.0 else 0.0
-            pivot[a] = total if running[p] and total > _SAME * G[a, a, p] else 0.0
+            new = total > max(_SAME * G[a, a, p], least[p])
+            pivot[a] = total if running[p] and new else 0.0
         for a in range(MEMORY):
             theta[a, p] = g[a, p]
             for b in range(a):

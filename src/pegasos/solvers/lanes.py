@@ -27,7 +27,7 @@ from pegasos.core.rows import n_columns, n_entries, n_rows
 from pegasos.core.threads import side_by_side
 from pegasos.objective.certificate import Evaluation, evaluate_all
 from pegasos.objective.problem import Problem
-from pegasos.solvers.intercept import proximal_scale
+from pegasos.solvers.intercept import corrected, proximal_scale
 from pegasos.solvers.lane_moves import (
     MEMORY,
     PATIENCE,
@@ -242,13 +242,17 @@ class _Group:
         limit = min(self.goal.max_epochs, limit)
         self.goal = self.goal._replace(max_epochs=limit)
         for k in short:
-            w, proof = found[k].best.w, found[k].best.certificate
-            self.state.W[:-1, k], self.running[k] = w[:-1], True
-            self.state.radius[k] = reach(CAUTION, proof.gap)
-            if not self.problem.free:
-                self.state.W[-1, k] = w[-1]
+            self._go_on(k, found[k].best)
         self.look_back, self.moves = self.epoch, None
         self._choose_rows(np.zeros(LANES, dtype=bool), True)
+
+    def _go_on(self, k: int, seen: Evaluation) -> None:
+        """From what an exact evaluation found; if the intercept is free, it has balanced alpha."""
+        inner = self.problem._replace(center=self.state.centers[:, k])
+        alpha = self.state.alpha[:, k]
+        w = corrected(self.problems[k], inner, alpha, seen) if self.problem.free else seen.w
+        self.state.W[:, k], self.running[k] = w, True
+        self.state.radius[k] = reach(CAUTION, seen.certificate.gap)
 
 
 def _light(answer: Found) -> Found:
