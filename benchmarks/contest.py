@@ -4,7 +4,8 @@ All go through the same steps. First each way of each entrant is tightened until
 until its fits have taken longer than the patience, which for rivals is at most a multiple of our
 own whole fit: what takes longer has lost by any measure. Then those that got there are repeated, in
 turns, as often for all; the best time of a run that is there counts. Processes wait for each
-other, so that nobody computes beside anybody else.
+other, so that nobody computes beside anybody else. Where a round of all takes milliseconds there are
+more rounds: noise of the machine comes in such portions.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from benchmarks.objective import objective
 from benchmarks.rivals.entrants import ENTRANTS, OURS
 from benchmarks.rivals.process import FitError, Problem, Worker
 
+WORTH, ROUNDS = 0.5, 15  # seconds of repetitions that a case is worth, and how many at most
 TIMES, LEAST = 40.0, 1.0  # the patience with a rival: so many of our fits, at least so many seconds
 
 
@@ -92,7 +94,8 @@ def contest(
         there += [lane for lane in lanes[name] if lane.search(problem, goal, patience)]
         if name in OURS and there:
             patience = min(patience, max(LEAST, TIMES * min(lane.best for lane in there)))
-    for _ in range(repeats - 1):
+    one = sum(lane.best for lane in there)
+    for _ in range(max(repeats, min(ROUNDS, int(WORTH / max(one, 1e-3)))) - 1):
         for lane in there:
             lane.run(problem, goal, patience)
     return {name: _outcome(own) for name, own in lanes.items() if own}
