@@ -1,8 +1,8 @@
 """A place where threads inside hot loops wait for each other: 0.1 us when all are awake.
 
 Waking a sleeping thread costs a thousand times that, so who waits stays awake, and lets others
-have the core now and then. In compiled loops `arrive`, `arrived` and `pause` are atomic
-instructions; see `core.llvm`.
+have the core now and then. In compiled loops `arrive`, `arrived`, `relax` and `pause` are
+instructions and a system call; see `core.llvm`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ def arrived(gate: np.ndarray, index: int) -> int:
     return int(gate[index])
 
 
+def relax() -> None:
+    """Tell the processor that this thread waits: a virtual one may be given to who works."""
+
+
 def pause() -> None:
     """Let another thread have the core."""
     time.sleep(0)
@@ -51,5 +55,6 @@ def meet(gate, n):
     tries = 0
     while arrived(gate, 0) < until and arrived(gate, 1) == 0:
         tries += 1
-        if tries % 1024 == 0:
+        relax()
+        if tries % 256 == 0:
             pause()

@@ -6,6 +6,7 @@ Imported by `core.jit` at the first call of a hot loop, never before.
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +20,7 @@ from numba.core.caching import (
 from numba.extending import intrinsic, overload
 
 from pegasos.core import jit
-from pegasos.core.barrier import arrive, arrived, pause
+from pegasos.core.barrier import arrive, arrived, pause, relax
 from pegasos.core.prefetch import prefetch
 
 
@@ -64,6 +65,23 @@ def _arrived(typing_context: Any, gate: Any, index: Any) -> Any:
     return types.int64(gate, index), generate
 
 
+_WAITING = {"x86_64": ("llvm.x86.sse2.pause", ()), "aarch64": ("llvm.aarch64.hint", (1,))}
+_WAITING |= {"AMD64": _WAITING["x86_64"], "arm64": _WAITING["aarch64"]}
+
+
+@intrinsic
+def _relax(typing_context: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if platform.machine() in _WAITING:
+            name, hint = _WAITING[platform.machine()]
+            words = [ir.IntType(32)(number) for number in hint]
+            kind = ir.FunctionType(ir.VoidType(), [word.type for word in words])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), words)
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
 @intrinsic
 def _pause(typing_context: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -83,6 +101,11 @@ def _overload_arrive(gate: Any) -> Any:
 @overload(arrived, strict=False)
 def _overload_arrived(gate: Any, index: Any) -> Any:
     return lambda gate, index: _arrived(gate, index)
+
+
+@overload(relax, strict=False)
+def _overload_relax() -> Any:
+    return lambda: _relax()
 
 
 @overload(pause, strict=False)

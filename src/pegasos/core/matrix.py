@@ -33,6 +33,7 @@ from pegasos.core.threads import run_blocks
 
 _BLOCK = 1.5e5  # nanoseconds that a block of rows should take
 _COPY = 32  # entries to a column: or a private sum costs a tenth or more of its block
+_HALVES = 8  # the same for two sums, which two threads still make sooner than one its own
 _GRAM_BLOCK = 5e5  # the same of a Gram matrix
 MAX_WIDTH = 10_000  # columns of a Gram matrix: 0.8 GB
 _AHEAD = 4  # rows between a prefetch and the use of the row
@@ -206,7 +207,8 @@ def _block(rows: Any, most: float = np.inf) -> int:
 
 def _sum_block(rows: Any) -> int:
     """The same for blocks with a private sum over columns, which entries have to outweigh."""
-    return _block(rows, n_entries(rows) // (_COPY * n_columns(rows) + 1))
+    full = n_entries(rows) // (n_columns(rows) + 1)
+    return _block(rows, max(full // _COPY, min(2, full // _HALVES)))
 
 
 def occupied(rows: Any) -> np.ndarray:

@@ -37,25 +37,27 @@ from pegasos.objective.losses import conjugate
 from pegasos.objective.problem import Problem
 from pegasos.solvers.steps import Place, Tally, steps
 
-_OFTEN = 512  # columns that meet after each round
+_OFTEN = 2048  # columns that meet after each round: what a thread tells fits its nearest cache
 _ROWS = 256  # of a thread's round; of twice as many the others know too little
 _WHOLE = 8.0  # work between two meetings of all columns in ns, for each of them
 _MEETINGS = 4  # of all columns in an epoch, at least
 _ROUND, _ROUNDS = 4e4, 16  # work of a round, and their number at least, where all columns meet
 _COLUMNS = 1024  # of a block that stays in cache
 _FULL = 0.95  # a theta above is as good as 1
-_WORTH = 4e6  # work of an epoch: below, two cores that share their caches gain nothing for sure
-_PAYS = 25.0  # the same for each column
+_WORTH = 1e6  # work of an epoch: below, starting threads takes what they bring
+_PAYS = 32.0  # the same for each column
 
 
 class Team(NamedTuple):
     """What the threads share: w, their copies of it, the columns that meet often with their w at
-    the last meeting of all, alpha as it was then, sums of each."""
+    the last meeting of all, what each has told of them in this round and the last, alpha as it was
+    at the last meeting of all, sums of each."""
 
     w: np.ndarray
     copies: np.ndarray
     often: np.ndarray
     held: np.ndarray
+    told: np.ndarray
     move: np.ndarray
     before: np.ndarray
     sums: np.ndarray
@@ -104,6 +106,7 @@ def team_steps(
         copies=np.empty((threads, len(place.w))),
         often=chosen,
         held=place.w[chosen],
+        told=np.empty((2, threads, len(chosen))),
         move=np.empty(len(place.w)),
         before=np.empty((threads, pace.whole * pace.length)),
         sums=np.zeros((threads, 16)),
@@ -129,8 +132,7 @@ def _part(problem, place, team, part, pace):
     own, sums, before, start = team.copies[k], team.sums, team.before[k], s
     left, right = k * width // K, (k + 1) * width // K
     w, move, pieces = team.w[left:right], team.move[left:right], team.copies[:, left:right]
-    h = team.often.shape[0]
-    mine = team.often[k * h // K : (k + 1) * h // K]
+    known = place.w[team.often]
     terms, losses, aside, total, moves = 0.0, 0.0, 0.0, 0.0, 0
     own[:] = team.w
     for r in range(rounds):
@@ -139,15 +141,18 @@ def _part(problem, place, team, part, pace):
             before[t - start] = place.alpha[place.order[t]]
         a, b, c, _, d = steps(problem, place, own, first, s)
         terms, losses, aside, moves = terms + a, losses + b, aside + c, moves + d
+        told = team.told[r % 2]  # others may still read that of the last round
+        _tell(own, team.often, known, told[k])
         meet(team.gate, K)
-        if h > 0:
-            _join(team.w, team.copies, mine)
-            meet(team.gate, K)
+        _hear(own, team.often, known, told)
         if (r + 1) % whole != 0 and r + 1 < rounds:
             continue
+        if known.shape[0] > 0:
+            meet(team.gate, K)
         at = 8 * (r // whole % 2)  # others may still read the sums of the last meeting
         chosen, start = place.order[start:s], s
         sums[k, at], sums[k, at + 3] = _change(problem, place, before, chosen)
+        _agree(team, known, left, right)
         sums[k, at + 1], sums[k, at + 2] = _merge(w, pieces, move)
         sums[k, at + 4], sums[k, at + 5] = _often_moved(team, left, right)
         meet(team.gate, K)
@@ -161,6 +166,8 @@ def _part(problem, place, team, part, pace):
             _spread(w, pieces, move, theta - 1.0)
             _shorten(place.alpha, before, chosen, theta)
             meet(team.gate, K)
+            for t in range(known.shape[0]):
+                known[t] = own[team.often[t]]
         _hold(team, left, right)
         if k == 0:  # what all gained together
             total += theta * (tilt - 0.5 * theta * bend)
@@ -168,15 +175,27 @@ def _part(problem, place, team, part, pace):
 
 
 @helper
-def _join(w, copies, columns):
-    """w_j <- w_j + sum_k (w_kj - w_j) in these columns, and all copies with it."""
-    for j in columns:
-        old, total = w[j], w[j]
-        for k in range(copies.shape[0]):
-            total += copies[k, j] - old
-        w[j] = total
-        for k in range(copies.shape[0]):
-            copies[k, j] = total
+def _tell(own, columns, known, told):
+    """By how much this thread has moved w in these columns since all of them knew it."""
+    for t in range(columns.shape[0]):
+        told[t] = own[columns[t]] - known[t]
+
+
+@helper
+def _hear(own, columns, known, told):
+    """w in these columns after the moves of all, in the same order for each: the same bits."""
+    for t in range(columns.shape[0]):
+        for k in range(told.shape[0]):
+            known[t] += told[k, t]
+        own[columns[t]] = known[t]
+
+
+@helper
+def _agree(team, known, left, right):
+    """Write down what all know of w, for the columns of this piece."""
+    for t in range(known.shape[0]):
+        if left <= team.often[t] < right:
+            team.w[team.often[t]] = known[t]
 
 
 @helper
