@@ -3,9 +3,8 @@
 All go through the same steps. First each way of each entrant is tightened until it is there, or
 until its fits have taken longer than the patience, which for rivals is at most a multiple of our
 own whole fit: what takes longer has lost by any measure. Then those that got there are repeated, in
-turns, as often for all; the best time of a run that is there counts. Processes wait for each
-other, so that nobody computes beside anybody else. Where a round of all takes milliseconds there are
-more rounds: noise of the machine comes in such portions.
+turns, as often for all, and more often where a round takes milliseconds; the best time of a run
+that is there counts. Processes wait for each other, so that nobody computes beside anybody else.
 """
 
 from __future__ import annotations

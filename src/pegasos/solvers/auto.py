@@ -25,9 +25,8 @@ from pegasos.solvers.dual import Dual
 from pegasos.solvers.intercept import FreeIntercept
 from pegasos.solvers.interior import Interior
 from pegasos.solvers.newton import Newton, begins_on_sample
-from pegasos.solvers.newton_cg import NewtonCG
+from pegasos.solvers.newton_cg import MAX_COLUMNS, NewtonCG
 
-MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 MANY_EPOCHS = {"newton": 60, "newton_cg": 300, "interior": 300}  # before this one may follow
 TOGETHER = 4.0  # problems that descent solves in the time of one, where they share the rows
 FEW_EPOCHS = 6.0  # of descent on wide data, where its epochs stay whole

@@ -3,9 +3,9 @@
 Each epoch deals the shuffled rows to K threads. A thread takes the steps of `solvers.dual` on its
 rows with a copy w_k of w of its own. They meet in two ways:
 
-- after each round of a few hundred rows in the columns that most entries are in: w_j there becomes
-  w_j + sum_k (w_kj - w_j), for all. Two rows at random share hardly any other, so the steps of the
-  next round know nearly all that the others did in the last one;
+- after each round of a few hundred rows in the columns that most entries are in: each tells its
+  moves there and adds those of the others to its own copy. Two rows at random share hardly any
+  other, so the steps of the next round know nearly all that the others did in the last one;
 - after several rounds in all columns, which takes some d additions. Then all the moves since the
   last such meeting are added up:
 
