@@ -128,6 +128,29 @@ def test_the_dual_rises_by_the_gain_that_is_told(kind, loss, seed):
             last = dual
 
 
+@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("loss", [SquaredHinge(), Logistic()], ids=repr)
+def test_threads_that_work_against_each_other_retreat(monkeypatch, loss, threads):
+    """Rows of one word and a large one in common: what each makes up for, all make up for."""
+    monkeypatch.setattr(team, "_ROWS", 20)
+    monkeypatch.setattr(team, "_WHOLE", 1e9)
+    rng = np.random.default_rng(0)
+    X = np.zeros((600, 40))
+    X[np.arange(600), rng.integers(0, 40, 600)] = 1.0
+    rows, y = make_rows("csr-float64-uint32", X, 3.0), rng.choice([-1.0, 1.0], 600)
+    problem = make_problem(rows, y, np.full(600, 10.0), loss, np.zeros(41))
+    gaps, solver = [], Dual(shrinking=False)
+    for n in (1, threads):
+        with use_threads(n):
+            state = solver.init(problem, 0)
+            for _ in range(30):
+                state = solver.step(problem, state)
+        gaps.append(evaluate(problem, state.alpha).certificate.gap)
+        np.testing.assert_allclose(state.w, evaluate(problem, state.alpha).w, atol=1e-9)
+    assert state.quarrels == int(np.log2(threads))
+    assert gaps[1] <= 3.0 * gaps[0]
+
+
 @pytest.mark.bounds
 @pytest.mark.parametrize("intercept", ["none", "penalised"])
 @given(seed=SEEDS)
@@ -140,6 +163,23 @@ def test_w_is_that_of_alpha(intercept, seed):
             state = solver.step(problem, state)
             exact = evaluate(problem, state.alpha).w
             np.testing.assert_allclose(state.w, exact, rtol=1e-9, atol=1e-9)
+
+
+def test_after_ctrl_c_w_is_that_of_alpha(monkeypatch):
+    problem = problem_of(3)
+
+    def broken(work, n, close):
+        close()
+        work(0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(team, "together", broken)
+    with use_threads(3):
+        state = Dual().init(problem, 0)
+        with pytest.raises(KeyboardInterrupt):
+            Dual().step(problem, state)
+    assert state.alpha.any()
+    np.testing.assert_allclose(state.w, evaluate(problem, state.alpha).w, atol=1e-12)
 
 
 def test_the_same_bits_each_time():

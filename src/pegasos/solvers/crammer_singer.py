@@ -52,7 +52,7 @@ def _(problem):
 
 
 @advance.register(MulticlassProblem)
-def _(problem, place, span):
+def _(problem, place, span, threads):
     entries = problem.n_classes * max(1, n_entries(problem.rows))
     first, end = span
     last = min(end, first + max(1, SLICE * n_rows(problem.rows) // entries))

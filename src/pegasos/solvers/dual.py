@@ -63,8 +63,8 @@ class DualState(NamedTuple):
     is the loss of the others, as it was when they left, `mark` the estimate at which they are
     looked at; `still` says that nothing has moved since the last exact evaluation; `visits` counts
     steps on rows; `gain` is what the dual gained by steps since the last move was closed; `summed`
-    are the terms of the last whole epoch; k and r are those of `bend`, `often`
-    are the `meeting_columns`.
+    are the terms of the last whole epoch; k and r are those of `bend`, `often` are the
+    `meeting_columns`; with each of the `quarrels` half as many threads share an epoch.
     """
 
     alpha: np.ndarray
@@ -82,6 +82,7 @@ class DualState(NamedTuple):
     mark: float
     gain: float
     moves: int
+    quarrels: int
     visits: int
     summed: float
     estimate: float
@@ -137,6 +138,7 @@ class Dual:
             mark=np.inf,
             gain=0.0,
             moves=0,
+            quarrels=0,
             visits=0,
             summed=0.0,
             estimate=np.inf,
@@ -161,7 +163,8 @@ class Dual:
             near = near_rows(n_entries(problem.rows), len(state.order))
             left = state.listed, state.active, state.stays, state.order
             state = state._replace(active=arrange(*left, (near, PLACES, state.rng)))
-        state = state.plus(*advance(problem, _place(state), (state.cursor, state.active)))
+        span, threads = (state.cursor, state.active), max(1, allowed() >> state.quarrels)
+        state = state.plus(*advance(problem, _place(state), span, threads))
         if state.cursor < state.active:
             return state
         away = state.w - problem.center
@@ -248,7 +251,7 @@ def meeting_columns(problem: Any) -> np.ndarray:
 
 
 @generic
-def advance(problem: Any, place: Place, span: tuple[int, int]) -> tuple[int, Tally]:
+def advance(problem: Any, place: Place, span: tuple[int, int], threads: int) -> tuple[int, Tally]:
     """Steps on rows order[first:last] of the span, or on some of them; how many, and their sums"""
 
 
@@ -282,11 +285,10 @@ def _(problem):
 
 
 @advance.register(Problem)
-def _(problem, place, span):
+def _(problem, place, span, threads):
     """By one thread or by all."""
     first, end = span
-    n, threads = n_rows(problem.rows), allowed()
-    length = max(1, SLICE * n // max(1, n_entries(problem.rows)))
+    length = max(1, SLICE * n_rows(problem.rows) // max(1, n_entries(problem.rows)))
     pace = pace_of(problem, place, end, threads)
     if pace:
         last = min(end, first + threads * length)

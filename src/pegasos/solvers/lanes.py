@@ -35,6 +35,7 @@ from pegasos.solvers.lane_moves import (
     combined,
     has_moves,
     no_moves,
+    sum_pulls,
     visits_between,
 )
 from pegasos.solvers.lane_steps import CAUTION, epochs, lanes_at
@@ -187,7 +188,7 @@ class _Group:
         if self.moves is None and not self._far():
             return
         if self.moves is None:
-            self.moves, self.oldest = no_moves(self.state), 0
+            self.moves, self.oldest = no_moves(self.problem, self.state), 0
         else:
             looks = combined(self.problem, self.state, self.moves, self.oldest)
             self.oldest, self.since = (self.oldest + 1) % MEMORY, -looks
@@ -243,6 +244,8 @@ class _Group:
         self.goal = self.goal._replace(max_epochs=limit)
         for k in short:
             self._go_on(k, found[k].best)
+        if self.problem.free:
+            sum_pulls(self.problem, self.state, self.state.W)  # of alpha as it was rounded
         self.look_back, self.moves = self.epoch, None
         self._choose_rows(np.zeros(LANES, dtype=bool), True)
 

@@ -19,13 +19,14 @@ _LARGE, _NEARER = 1 << 23, 16  # entries that no cache holds, and such rows then
 
 
 class Tally(NamedTuple):
-    """What steps on rows sum."""
+    """What steps on rows sum; `quarrels`: how often threads were in each other's way."""
 
     terms: float
     losses: float
     aside: float
     gain: float
     moves: int
+    quarrels: int = 0
 
 
 class Place(NamedTuple):

@@ -14,10 +14,12 @@ rows with a copy w_k of w of its own. They meet in two ways:
     gain = -w.dw - sum_i [c_i l*(-(alpha_i + dalpha_i)/c_i) - c_i l*(-alpha_i/c_i)]
 
 theta maximises the dual on the segment where it is quadratic (`objective.losses.parabola`), else,
-with bend = 0, a lower bound of it: the dual never falls. With four meetings of all columns in an
-epoch and eight of the others to each, the threads need hardly more epochs than one alone on text of
-some ten thousand rows, a tenth to a third more on a million synthetic ones; without the others five
-times as many, or they do not get there. See decision 012.
+with bend = 0, a lower bound of it: the dual never falls. Where rows have much in common, K threads
+that add up go K times too far, in each round further than in the last. Where theta says so, the
+moves are undone, one thread does the rest of the epoch, and half as many share the next. With four
+meetings of all columns in an epoch and eight of the others to each, two threads need hardly more
+epochs than one alone on text of some ten thousand rows, a tenth to a third more on a million
+synthetic ones. See decision 012.
 
 Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one meeting an epoch, of all columns.
 """
@@ -31,6 +33,7 @@ import numpy as np
 from pegasos.core.barrier import close, gate, meet
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
+from pegasos.core.matrix import combine
 from pegasos.core.rows import n_columns, n_rows, often, row_work
 from pegasos.core.threads import allowed, together
 from pegasos.objective.losses import conjugate
@@ -44,19 +47,19 @@ _MEETINGS = 4  # of all columns in an epoch, at least
 _ROUND, _ROUNDS = 4e4, 16  # work of a round, and their number at least, where all columns meet
 _COLUMNS = 1024  # of a block that stays in cache
 _FULL = 0.95  # a theta above is as good as 1
+_LITTLE = 0.7  # a theta below: rows have so much in common that threads work against each other
 _WORTH = 4e6  # work of an epoch: below, two cores of a virtual machine gain nothing for sure
 _PAYS = 32.0  # the same for each column
 
 
 class Team(NamedTuple):
-    """What the threads share: w, their copies of it, the columns that meet often with their w at
-    the last meeting of all, what each has told of them in this round and the last, alpha as it was
-    at the last meeting of all, sums of each."""
+    """What the threads share: w of the last meeting of all columns, their copies of it, the columns
+    that meet often, what each has told of them in this round and the last, alpha as it was at the
+    last meeting of all, sums of each."""
 
     w: np.ndarray
     copies: np.ndarray
     often: np.ndarray
-    held: np.ndarray
     told: np.ndarray
     move: np.ndarray
     before: np.ndarray
@@ -100,43 +103,46 @@ def team_steps(
     problem: Problem, place: Place, span: tuple[int, int], pace: Pace, threads: int
 ) -> Tally:
     """Steps on the rows order[first:last] of a span."""
-    chosen = place.often if pace.whole > 1 else place.often[:0]
+    columns = place.often if pace.whole > 1 else place.often[:0]
     team = Team(
         w=place.w,
         copies=np.empty((threads, len(place.w))),
-        often=chosen,
-        held=place.w[chosen],
-        told=np.empty((2, threads, len(chosen))),
+        often=columns,
+        told=np.empty((2, threads, len(columns))),
         move=np.empty(len(place.w)),
         before=np.empty((threads, pace.whole * pace.length)),
-        sums=np.zeros((threads, 16)),
+        sums=np.zeros((threads, 8)),
         gate=gate(),
     )
     bounds = np.linspace(*span, threads + 1).astype(np.int64)
-    rounds = -(-int(np.diff(bounds).max()) // pace.length)
 
     def work(k: int) -> Tally:
-        part = k, bounds[k], bounds[k + 1]
-        return Tally(*_part(problem, place, team, part, (rounds, *pace)))
+        return Tally(*_part(problem, place, team, (k, bounds), pace))
 
-    tallies = together(work, threads, lambda: close(team.gate))
+    try:
+        tallies = together(work, threads, lambda: close(team.gate))
+    except BaseException:  # copies may have gone on without w
+        place.w[:] = problem.center + combine(problem.rows, problem.y * place.alpha)
+        raise
     return Tally(*(sum(values) for values in zip(*tallies, strict=True)))
 
 
 @hot
 def _part(problem, place, team, part, pace):
-    """The share of thread k: rows order[s:end] in rounds, and a piece of the columns."""
-    k, s, end = part
-    rounds, length, whole = pace
+    """The share of thread k: rows order[bounds[k]:bounds[k + 1]], and a piece of the columns."""
+    k, bounds = part
+    length, whole = pace
     K, width = team.copies.shape
-    own, sums, before, start = team.copies[k], team.sums, team.before[k], s
+    rounds = (np.max(np.diff(bounds)) + length - 1) // length
+    own, before = team.copies[k], team.before[k]
     left, right = k * width // K, (k + 1) * width // K
     w, move, pieces = team.w[left:right], team.move[left:right], team.copies[:, left:right]
-    known = place.w[team.often]
-    terms, losses, aside, total, moves = 0.0, 0.0, 0.0, 0.0, 0
+    s, start, known = bounds[k], bounds[k], team.w[team.often]
+    total, sums = 0.0, (0.0, 0.0, 0.0, 0)
+    terms, losses, aside, moves = sums
     own[:] = team.w
     for r in range(rounds):
-        first, s = s, min(s + length, end)
+        first, s = s, min(s + length, bounds[k + 1])
         for t in range(first, s):
             before[t - start] = place.alpha[place.order[t]]
         a, b, c, _, d = steps(problem, place, own, first, s)
@@ -149,29 +155,56 @@ def _part(problem, place, team, part, pace):
             continue
         if known.shape[0] > 0:
             meet(team.gate, K)
-        at = 8 * (r // whole % 2)  # others may still read the sums of the last meeting
-        chosen, start = place.order[start:s], s
-        sums[k, at], sums[k, at + 3] = _change(problem, place, before, chosen)
-        _agree(team, known, left, right)
-        sums[k, at + 1], sums[k, at + 2] = _merge(w, pieces, move)
-        sums[k, at + 4], sums[k, at + 5] = _often_moved(team, left, right)
+            _count_once(team, known, left, right)
+        chosen = place.order[start:s]
+        team.sums[k, 0], team.sums[k, 1] = _change(problem, place, before, chosen)
+        team.sums[k, 2], team.sums[k, 3] = _merge(w, pieces, move)
         meet(team.gate, K)
-        tilt, bend = 0.0, 0.0
-        for p in range(K):
-            tilt += sums[p, at] + sums[p, at + 1] + sums[p, at + 4] + 0.5 * sums[p, at + 3]
-            bend += sums[p, at + 2] + sums[p, at + 5] + sums[p, at + 3]
-        theta = 1.0
-        if tilt < _FULL * bend:
-            theta = max(0.0, tilt / bend)
-            _spread(w, pieces, move, theta - 1.0)
-            _shorten(place.alpha, before, chosen, theta)
+        theta, gain = _share(team.sums)
+        if not theta >= _LITTLE:
+            _undo(place, before, chosen)
             meet(team.gate, K)
-            for t in range(known.shape[0]):
-                known[t] = own[team.often[t]]
-        _hold(team, left, right)
-        if k == 0:  # what all gained together
-            total += theta * (tilt - 0.5 * theta * bend)
-    return terms, losses, aside, total, moves
+            if k > 0:
+                return (*_ordered(sums, total), 0)
+            done = r // whole * whole * length  # rows of each thread before
+            return (*_alone(problem, place, bounds, done, _ordered(sums, total)), 1)
+        _spread(w, pieces, move, theta)
+        _shorten(place.alpha, before, chosen, theta)
+        meet(team.gate, K)
+        for t in range(known.shape[0]):
+            known[t] = own[team.often[t]]
+        total += gain if k == 0 else 0.0  # what all gained together
+        start, sums = s, (terms, losses, aside, moves)
+    return (*_ordered(sums, total), 0)
+
+
+@helper
+def _ordered(sums, gain):
+    """The fields of a Tally."""
+    return sums[0], sums[1], sums[2], gain, sums[3]
+
+
+@helper
+def _alone(problem, place, bounds, done, sums):
+    """The rows that the threads have left, by this one."""
+    terms, losses, aside, gain, moves = sums
+    for p in range(bounds.shape[0] - 1):
+        first = min(bounds[p] + done, bounds[p + 1])
+        a, b, c, more, d = steps(problem, place, place.w, first, bounds[p + 1])
+        terms, losses, aside, moves = terms + a, losses + b, aside + c, moves + d
+        gain += more
+    return terms, losses, aside, gain, moves
+
+
+@helper
+def _share(sums):
+    """theta, how much of all moves to keep, and what they gain."""
+    tilt, bend = 0.0, 0.0
+    for p in range(sums.shape[0]):
+        tilt += sums[p, 0] + 0.5 * sums[p, 1] + sums[p, 2]
+        bend += sums[p, 1] + sums[p, 3]
+    theta = 1.0 if tilt >= _FULL * bend else tilt / bend
+    return theta, theta * (tilt - 0.5 * theta * bend)
 
 
 @helper
@@ -191,32 +224,13 @@ def _hear(own, columns, known, told):
 
 
 @helper
-def _agree(team, known, left, right):
-    """Write down what all know of w, for the columns of this piece."""
+def _count_once(team, known, left, right):
+    """The moves that all have heard of are those of the first, for the columns of this piece."""
     for t in range(known.shape[0]):
-        if left <= team.often[t] < right:
-            team.w[team.often[t]] = known[t]
-
-
-@helper
-def _often_moved(team, left, right):
-    """The moves of the columns that met often, of this piece; -w.move and ||move||^2 of them."""
-    slope, square = 0.0, 0.0
-    for h in range(team.often.shape[0]):
-        j, old = team.often[h], team.held[h]
+        j = team.often[t]
         if left <= j < right:
-            team.move[j] = team.w[j] - old
-            slope -= old * team.move[j]
-            square += team.move[j] * team.move[j]
-    return slope, square
-
-
-@helper
-def _hold(team, left, right):
-    """Note where the columns that meet often are."""
-    for h in range(team.often.shape[0]):
-        if left <= team.often[h] < right:
-            team.held[h] = team.w[team.often[h]]
+            team.copies[:, j] = team.w[j]
+            team.copies[0, j] = known[t]
 
 
 @helper
@@ -235,7 +249,7 @@ def _change(problem, place, before, chosen):
 
 @helper
 def _merge(w, pieces, move):
-    """move = sum_k (w_k - w), w += move, w_k = w; returns -w.move and ||move||^2.
+    """move = sum_k (w_k - w); returns -w.move and ||move||^2.
 
     Block by block, so that each is read from memory once.
     """
@@ -249,7 +263,6 @@ def _merge(w, pieces, move):
                 move_[j] += copy[j] - w_[j]
         slope -= np.dot(w_, move_)
         square += np.dot(move_, move_)
-        _spread(w_, pieces[:, start : start + _COLUMNS], move_, 1.0)
     return slope, square
 
 
@@ -267,6 +280,14 @@ def _spread(w, pieces, move, theta):
 @helper
 def _shorten(alpha, before, chosen, theta):
     """Only a part of the steps on these rows."""
+    if theta < 1.0:
+        for t in range(chosen.shape[0]):
+            i = chosen[t]
+            alpha[i] = before[t] + theta * (alpha[i] - before[t])
+
+
+@helper
+def _undo(place, before, chosen):
+    """None of the steps on these rows."""
     for t in range(chosen.shape[0]):
-        i = chosen[t]
-        alpha[i] = before[t] + theta * (alpha[i] - before[t])
+        place.alpha[chosen[t]], place.stays[chosen[t]] = before[t], True
