@@ -313,5 +313,7 @@ def test_numbers_that_overflow_end_the_run_with_an_answer(C):
 
 @pytest.mark.parametrize("loss", [SquaredHinge(), Logistic()], ids=repr)
 def test_a_smooth_loss_is_refused(loss):
-    with pytest.raises(ValueError, match=f"hinge, pinball.*use Newton for {type(loss).__name__}"):
+    with pytest.raises(
+        ValueError, match=f"hinge, pinball.*{type(loss).__name__} use solver='newton'"
+    ):
         Interior().init(random_problem(20, loss), 0)

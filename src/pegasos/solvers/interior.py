@@ -102,8 +102,8 @@ class Interior:
     def init(self, problem: Problem, seed: int, alpha: np.ndarray | None = None) -> InteriorState:
         if not isinstance(problem.loss, Pinball):
             raise ValueError(
-                "Interior solves piecewise linear losses (hinge, pinball); "
-                f"use Newton for {type(problem.loss).__name__}"
+                "solver='interior' is for piecewise linear losses (hinge, pinball); for "
+                f"{type(problem.loss).__name__} use solver='newton' or 'newton_cg'"
             )
         columns = gram_columns(problem.rows)
         s = _room(problem, columns, seed)
