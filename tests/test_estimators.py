@@ -293,7 +293,7 @@ def test_models_pickle_and_clone(pima):
         ({"intercept": "penalised", "fit_intercept": False}, "contradicts"),
         ({"multi_class": "all"}, "'ovr', 'ovo'"),
         ({"n_threads": 0}, "n_threads must be"),
-        ({"loss": "squared_hinge", "solver": "interior"}, "Newton"),
+        ({"loss": "squared_hinge", "solver": "interior"}, "solver='newton'"),
     ],
 )
 def test_bad_parameters_say_what_would_work(pima, parameters, message):
