@@ -56,10 +56,8 @@ def visits_between(problem: Problem) -> int:
     return int(_COST * (n + d) / (_VISIT + 2.0 * row_work(problem.rows)))
 
 
-def no_moves(problem: Problem, state: LaneState) -> LaneMoves:
+def no_moves(state: LaneState) -> LaneMoves:
     """A first move begins here."""
-    if problem.free:
-        sum_pulls(problem, state, state.W)
     n, d = len(state.alpha), len(state.W)
     S, U, alpha, W = lines(MEMORY * n), lines(MEMORY * d), lines(n), lines(d)
     alpha[:], W[:] = state.alpha, state.W
@@ -74,8 +72,6 @@ def combined(problem: Problem, state: LaneState, moves: LaneMoves, oldest: int) 
     Returns the number of rows that it looked at.
     """
     k = parabola(problem.loss)[0]
-    if problem.free:
-        sum_pulls(problem, state, state.W)
     _mark(problem.rows, state.alpha, moves)
     places = np.flatnonzero(moves.rows), np.flatnonzero(moves.columns)
     G, g = _summed(state, moves, places, oldest, k)
@@ -86,22 +82,7 @@ def combined(problem: Problem, state: LaneState, moves: LaneMoves, oldest: int) 
     t = np.minimum(1.0, np.divide(tilt, bend, out=np.zeros(LANES), where=good))
     _go(state, moves, places, t[None, :], oldest)
     moves.b[:] = state.centers[-1]
-    if problem.free:
-        sum_pulls(problem, state, moves.W)
-        state.W[-1] = moves.W[-1]
     return int(looks)
-
-
-@hot
-def sum_pulls(problem, state, W):
-    """The last line of W anew: of all columns this one no penalty holds, and rounding adds up."""
-    end, total = W.shape[0] - 1, np.zeros(LANES)
-    for i in range(state.alpha.shape[0]):
-        for p in range(LANES):
-            alpha = np.float64(state.alpha[i, p])
-            total[p] += alpha if problem.y[i] == state.targets[p] else -alpha
-    for p in range(LANES):
-        W[end, p] = state.centers[end, p] + problem.rows.bias * total[p]
 
 
 @hot

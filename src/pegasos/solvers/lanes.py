@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.core.lanes import LANES, lines
+from pegasos.core.matrix import lane_combine
 from pegasos.core.rng import stream
 from pegasos.core.rows import n_columns, n_entries, n_rows
 from pegasos.core.threads import side_by_side
@@ -35,7 +36,6 @@ from pegasos.solvers.lane_moves import (
     combined,
     has_moves,
     no_moves,
-    sum_pulls,
     visits_between,
 )
 from pegasos.solvers.lane_steps import CAUTION, epochs, lanes_at
@@ -43,6 +43,7 @@ from pegasos.solvers.steps import reach
 
 _TICK = 1 << 21  # entries that a thread visits between two looks at the clock
 _SHARE = 1.0  # of the goal: what the estimate must show before a certificate is made
+_RENEW = 16  # second-order steps between two sums of W from alpha
 _FAR = 20.0  # goals away: a lane to which second-order steps are worth their price
 _TRIES = 3  # certificates of a lane before it is left to others
 
@@ -127,7 +128,7 @@ class _Group:
         self.epoch, self.cursor, self.look_back, self.tries = 0, 0, 10, 0
         self.share, self.rng = _SHARE, stream(seed)
         self.moves: LaneMoves | None = None
-        self.since, self.oldest = 0, 0
+        self.since, self.combined = 0, 0
         self.running, self.epochs = np.arange(LANES) < len(part), np.zeros(LANES, dtype=int)
 
     @property
@@ -187,11 +188,17 @@ class _Group:
         self.since = 0
         if self.moves is None and not self._far():
             return
-        if self.moves is None:
-            self.moves, self.oldest = no_moves(self.problem, self.state), 0
+        if self.moves is None or self.combined == _RENEW:
+            self._renew()
+            self.moves, self.combined = no_moves(self.state), 0
         else:
-            looks = combined(self.problem, self.state, self.moves, self.oldest)
-            self.oldest, self.since = (self.oldest + 1) % MEMORY, -looks
+            looks = combined(self.problem, self.state, self.moves, self.combined % MEMORY)
+            self.combined, self.since = self.combined + 1, -looks
+
+    def _renew(self) -> None:
+        """W of alpha: its rounding in float32 is what second-order steps multiply."""
+        y = np.where(self.problem.y[:, None] == self.state.targets, 1.0, -1.0)
+        self.state.W[:] = self.state.centers + lane_combine(self.problem.rows, y * self.state.alpha)
 
     def _far(self) -> bool:
         """Whether a lane is far from its goal."""
@@ -244,8 +251,6 @@ class _Group:
         self.goal = self.goal._replace(max_epochs=limit)
         for k in short:
             self._go_on(k, found[k].best)
-        if self.problem.free:
-            sum_pulls(self.problem, self.state, self.state.W)  # of alpha as it was rounded
         self.look_back, self.moves = self.epoch, None
         self._choose_rows(np.zeros(LANES, dtype=bool), True)
 
