@@ -22,7 +22,7 @@ from hypothesis import given
 
 from pegasos.core.rng import shuffle, stream
 from pegasos.objective.certificate import evaluate
-from pegasos.objective.losses import Hinge, Logistic, SquaredHinge, dual_step
+from pegasos.objective.losses import Hinge, Logistic, SquaredHinge, dual_step, visit
 from pegasos.objective.problem import make_problem
 from pegasos.solvers import dual
 from pegasos.solvers.driver import Stop, run
@@ -50,7 +50,7 @@ def reference(problem, epochs, seed):
         shuffle(order, n, rng)
         for i in order:
             z = y[i] * (X[i] @ w)
-            new = dual_step(problem.loss, alpha[i], z, X[i] @ X[i], c[i])
+            _, _, new = visit(problem.loss, alpha[i], z, X[i] @ X[i], c[i])
             w += (new - alpha[i]) * y[i] * X[i]
             alpha[i] = new
     return alpha, w

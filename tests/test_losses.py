@@ -23,6 +23,7 @@ from pegasos.objective.losses import (
     is_piecewise_linear,
     slope,
     value,
+    visit,
 )
 
 KINK = 1.0  # of every loss here that has one
@@ -188,6 +189,36 @@ def test_dual_step_without_proximal_term_is_the_slope(loss, share, z, c):
     assume(z != KINK or not is_piecewise_linear(loss))
     new = dual_step(loss, c * inside(loss, share), z, 0.0, c)
     assert new == pytest.approx(-c * slope(loss, z), rel=1e-9, abs=1e-13 * c * (1 + share))
+
+
+@every_loss
+@given(share=SHARES, z=MARGINS, q=POSITIVE, c=POSITIVE)
+@example(share=0.0, z=30.0, q=1e3, c=1e3)
+@example(share=1.0, z=-30.0, q=1e3, c=1e3)
+def test_a_visit_is_value_share_of_the_gap_and_step(loss, share, z, q, c):
+    """To rounding; of the logistic loss to what an estimate and a step of descent need."""
+    alpha = c * inside(loss, share)
+    cost, of_gap, new = visit(loss, alpha, z, q, c)
+    low, high = domain(loss)
+    assert low * c <= new <= high * c
+    rounding = 1e-13 * c * (1.0 + value(loss, z) + abs(inside(loss, share) * z))
+    right = c * (value(loss, z) + conjugate(loss, alpha / c)) + alpha * z
+    assert of_gap == pytest.approx(right, rel=1e-3, abs=rounding)
+    assert cost == pytest.approx(c * value(loss, z), abs=1e-3 * right + rounding)
+    rough = 3e-5 * c if isinstance(loss, Logistic) else 0.0
+    assert new == pytest.approx(dual_step(loss, alpha, z, q, c), rel=1e-12, abs=rough)
+
+
+@given(share=st.floats(0.01, 0.99), q=POSITIVE, c=POSITIVE)
+def test_visits_of_a_logistic_row_end_at_its_step(share, q, c):
+    """A rough step is the start of the next: some of them leave nothing."""
+    z, alpha = 0.7, c * share
+    margin, new = z, alpha
+    for _ in range(6):
+        last = new
+        _, _, new = visit(Logistic(), last, margin, q, c)
+        margin += q * (new - last)
+    assert new == pytest.approx(dual_step(Logistic(), alpha, z, q, c), rel=1e-9)
 
 
 def test_at_the_kink_the_slope_is_that_of_the_inactive_side():

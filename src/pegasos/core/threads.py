@@ -13,8 +13,10 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
+
+from pegasos.core import crew
 
 _local = threading.local()
 
@@ -95,26 +97,32 @@ def side_by_side(
     halt = threading.Event()
     workers = min(allowed(), max(1, len(items)))
     share = allowed() // workers
-    futures: list[Future[Any]] = []
+    found: list[Any] = [None] * len(items)
+    errors: list[BaseException] = []
+    waiting = iter(range(len(items)))  # a step of it is atomic
 
-    def one(item: Any) -> Any:
-        _local.n = share
-        return work(item, halt.is_set)
+    def draw() -> None:
+        with _allowing(share):
+            for k in waiting:
+                try:
+                    found[k] = work(items[k], halt.is_set)
+                except BaseException as error:
+                    errors.append(error)
+                    halt.set()
 
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            futures += [pool.submit(one, item) for item in items]
-            wait(futures, return_when=FIRST_EXCEPTION)
-        except KeyboardInterrupt:
-            halt.set()
-            if not futures:  # it came while they were handed out
-                futures += [pool.submit(one, item) for item in items]
-            wait(futures)
-        failed = any(future.done() and future.exception() for future in futures)
-        interrupted = halt.is_set()
-        if failed:
-            halt.set()
-        return [future.result() for future in futures], interrupted
+    taken: list[threading.Lock] = []
+    interrupted = False
+    try:
+        crew.send([draw] * workers, taken, busy=False)
+        crew.wait(taken)
+    except KeyboardInterrupt:
+        interrupted = True
+        halt.set()
+        crew.wait(taken)
+        draw()  # if it came before anybody was sent
+    if errors:
+        raise errors[0]
+    return found, interrupted
 
 
 def together(work: Callable[[int], Any], n: int, close: Callable[[], None]) -> list[Any]:
@@ -132,74 +140,62 @@ def together(work: Callable[[int], Any], n: int, close: Callable[[], None]) -> l
             close()
             errors.append(error)
 
-    others = [threading.Thread(target=one, args=(k,), daemon=True) for k in range(1, n)]
+    taken: list[threading.Lock] = []
     try:
-        for thread in others:
-            thread.start()
+        crew.send([functools.partial(one, k) for k in range(1, n)], taken)
         one(0)
     except BaseException:
         close()
         raise
     finally:
-        _until_done(lambda: _joined(others))
+        _until_done(taken)
     if errors:
         raise errors[0]
     return answers
 
 
-def _joined(threads: list[threading.Thread]) -> None:
-    for thread in threads:
-        if thread.ident is not None:  # it was started
-            thread.join()
-
-
-def _until_done(waiting: Callable[[], Any]) -> None:
-    """Wait to the end; a Ctrl-C that comes meanwhile goes on afterwards."""
+def _until_done(taken: list[threading.Lock]) -> None:
+    """A Ctrl-C that comes meanwhile goes on afterwards."""
     try:
-        waiting()
+        crew.wait(taken)
     except KeyboardInterrupt:
-        waiting()
+        crew.wait(taken)
         raise
 
 
 def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]:
     """[work(start, stop) for each block of `block` indices below n], on the allowed threads.
 
-    This thread takes part; the others wait in a pool, since starting them takes longer than many
-    a block. Blocks within a block find no others free: what is asked of a busy pool would wait in
-    its queue, with all that it holds.
+    This thread takes part, and so do helpers that rest. Blocks within a block find none: what is
+    asked of who is busy would wait, with all that it holds.
     """
     bounds = [(s, min(s + block, n)) for s in range(0, n, block)]
     helpers = min(allowed(), len(bounds)) - 1
     if helpers < 1:
         return [work(s, e) for s, e in bounds]
     found: list[Any] = [None] * len(bounds)
+    errors: list[BaseException] = []
     waiting = iter(range(len(bounds)))  # a step of it is atomic
 
     def draw() -> None:
         for k in waiting:
             found[k] = work(*bounds[k])
 
-    futures: list[Future[Any]] = []
+    def help_out() -> None:
+        try:
+            draw()
+        except BaseException as error:
+            errors.append(error)
+
+    taken: list[threading.Lock] = []
     try:
-        for _ in range(helpers):
-            futures.append(_pool().submit(draw))
+        crew.send([help_out] * helpers, taken, most=available() - 1)
         with _allowing(allowed() // (helpers + 1)):
             draw()
     finally:
         for _ in waiting:  # after an error the others end with the block at hand
             pass
-        _until_done(lambda: wait([future for future in futures if not future.cancel()]))
-    for future in futures:
-        if not future.cancelled():
-            future.result()
+        _until_done(taken)
+    if errors:
+        raise errors[0]
     return found
-
-
-@functools.cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, available() - 1), "pegasos")
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork

@@ -9,7 +9,7 @@ import numpy as np
 from pegasos.core.dispatch import helper
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rows import row_announce, row_axpy, row_dot, row_prefetch
-from pegasos.objective.losses import conjugate, dual_step, slope, value
+from pegasos.objective.losses import slope, value, visit
 
 _AHEAD = 3  # rows between a prefetch and the use of the row
 _FAR = 8  # the same for the numbers that belong to a row
@@ -98,14 +98,13 @@ def steps(problem, place, w, first, last):
         i = order[s]
         c, y, q, old = problem.c[i], problem.y[i], problem.q[i], alpha[i]
         z = y * row_dot(rows, i, w)
-        cost = c * value(loss, z)
         if radius < np.inf and settled(loss, old / c, z, radius * np.sqrt(q)):
             place.stays[i] = False
-            aside += cost
+            aside += c * value(loss, z)
             continue
+        cost, share, new = visit(loss, old, z, q, c)
         losses += cost
-        terms += cost + c * conjugate(loss, old / c) + old * z
-        new = dual_step(loss, old, z, q, c)
+        terms += share
         if new != old:
             alpha[i] = new
             row_axpy(rows, i, (new - old) * y, w)
