@@ -16,6 +16,7 @@ from pegasos.core.rows import CsrRows, DenseRows
 from pegasos.core.threads import run_blocks
 
 _ENTRIES = 1 << 18  # of an array, in float64 at a time
+_INDICES = 1 << 23  # of columns, a millisecond of looking for the highest
 
 
 def small_dtype(X: Any) -> list[type] | type:
@@ -31,14 +32,20 @@ def plain(X: Any, y: Any) -> bool:
 
     Of all else scikit-learn is to say what is wrong, or to convert it.
     """
-    values = X.data if type(X) in (sp.csr_array, sp.csr_matrix) else X
-    if not (type(values) is type(y) is np.ndarray and X.ndim == 2 and y.ndim == 1):
+    if not (plain_rows(X) and type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf"):
         return False
-    if values.dtype not in (np.float32, np.float64) or y.dtype.kind not in "biuf":
-        return False
+    values = X.data if sp.issparse(X) else X
     if not (values.flags.forc and y.flags.forc):  # or a look at it would be a copy
         return False
-    return 0 < X.shape[0] == y.size and 0 < X.shape[1] and _finite(y) and _finite(values)
+    return X.shape[0] == y.size and _finite(y) and _finite(values)
+
+
+def plain_rows(X: Any) -> bool:
+    """The same of rows alone, finite or not."""
+    values = X.data if type(X) in (sp.csr_array, sp.csr_matrix) else X
+    if type(values) is not np.ndarray or X.ndim != 2:
+        return False
+    return values.dtype in (np.float32, np.float64) and 0 < X.shape[0] and 0 < X.shape[1]
 
 
 def _finite(values: np.ndarray) -> bool:
@@ -86,7 +93,7 @@ def _sound(X: Any) -> Any:
     """The same matrix, unless an index of it is out of range."""
     _check_starts(X)
     columns, width = _unsigned(X.indices), X.shape[1]
-    highest = run_blocks(lambda s, e: columns[s:e].max(), len(columns), 1 << 20)
+    highest = run_blocks(lambda s, e: columns[s:e].max(), len(columns), _INDICES)
     if highest and max(highest) >= width:
         raise ValueError(
             f"X is a corrupt CSR matrix: column indices must lie in 0..{width - 1}, "

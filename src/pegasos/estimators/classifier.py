@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from pegasos.core.logs import listening, warn
 from pegasos.core.threads import use_threads
-from pegasos.data.check import plain, small_dtype
+from pegasos.data.check import plain, plain_rows, small_dtype
 from pegasos.estimators import parameters as par
 from pegasos.objective.losses import NEVER_NEGATIVE
 from pegasos.objective.problem import C_from_lam
@@ -76,6 +76,9 @@ def whole(classes: np.ndarray) -> bool:
 def asked(estimator: Any, X: Any, finite: bool = True) -> Any:
     """Rows to predict for a fitted estimator, checked."""
     check_is_fitted(estimator)
+    named = hasattr(estimator, "feature_names_in_")
+    if not (finite or named) and plain_rows(X) and X.shape[1] == estimator.n_features_in_:
+        return X  # scikit-learn would find nothing to do
     return validate_data(
         estimator,
         X,
