@@ -31,7 +31,7 @@ from pegasos.core.rows import (
 )
 from pegasos.core.threads import run_blocks
 
-_BLOCK = 8e5  # nanoseconds that a block of rows should take: to wake a thread costs a tenth
+_BLOCK = 3e5  # nanoseconds that a block of rows should take: a helper begins a third of that late
 _COPY = 32  # entries to a column: or a private sum costs a tenth or more of its block
 _HALVES = 8  # the same for two sums, which two threads still make sooner than one its own
 _GRAM_BLOCK = 5e5  # the same of a Gram matrix
