@@ -1,12 +1,19 @@
-"""Blocks on threads: in order, and nothing waits in a queue with what it holds."""
+"""Blocks on threads: in order, nothing waits in a queue with what it holds, cores are dealt out."""
 
+import os
 import threading
 import weakref
 
 import numpy as np
 import pytest
 
-from pegasos.core.threads import allowed, run_blocks, use_threads
+from pegasos.core import crew
+from pegasos.core.threads import allowed, run_blocks, side_by_side, together, use_threads
+
+on_cores = pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="needs two cores, and a system that says which",
+)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -41,3 +48,82 @@ def test_a_block_within_a_block_holds_nothing_when_it_is_done():
 
     with use_threads(2):
         assert all(run_blocks(outer, 21, 1))
+
+
+def test_an_error_of_a_helper_is_raised_and_it_helps_again():
+    here = threading.current_thread()
+
+    def work(start, stop):
+        if threading.current_thread() is not here:
+            raise ZeroDivisionError("of a helper")
+        threading.Event().wait(0.01)  # so that the helper gets its share
+        return start
+
+    with use_threads(2):
+        if run_blocks(lambda s, e: threading.current_thread() is here, 100, 1).count(False):
+            with pytest.raises(ZeroDivisionError, match="of a helper"):
+                run_blocks(work, 40, 1)
+        assert run_blocks(lambda s, e: s, 9, 2) == [0, 2, 4, 6, 8]
+
+
+def test_side_by_side_answers_in_order_and_raises_what_one_raised():
+    with use_threads(2):
+        assert side_by_side(lambda x, halted: x * x, [1, 2, 3]) == ([1, 4, 9], False)
+        assert side_by_side(lambda x, halted: allowed(), [1]) == ([2], False)
+        with pytest.raises(KeyError):
+            side_by_side(lambda x, halted: {}[x] if x == 2 else x, [1, 2, 3])
+        assert allowed() == 2
+
+
+def test_after_an_error_the_others_are_halted():
+    def work(item, halted):
+        if item == 0:
+            raise KeyError(item)
+        while not halted():
+            threading.Event().wait(0.001)
+
+    with use_threads(2), pytest.raises(KeyError):
+        side_by_side(work, [0, 1])
+
+
+@on_cores
+def test_who_works_together_works_on_different_cores():
+    """From the first moment on, however little there is to do."""
+    cores = os.sched_getaffinity(0)
+
+    def where(k):
+        return os.sched_getaffinity(0), crew._core()
+
+    for _ in range(20):
+        (_, mine), (theirs, at) = together(where, 2, lambda: None)
+        assert at in theirs < cores
+        assert theirs == cores - {mine} or mine in theirs  # moved since it asked
+    assert os.sched_getaffinity(0) == cores
+
+
+@on_cores
+def test_side_by_side_nobody_is_confined_for_long():
+    cores = os.sched_getaffinity(0)
+    with use_threads(2):
+        found, _ = side_by_side(lambda item, halted: os.sched_getaffinity(0), list(range(6)))
+    assert all(each == cores for each in found)
+
+
+def _in_child(answer):
+    with use_threads(2):
+        answer.put(run_blocks(lambda s, e: s, 6, 2))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_helpers_after_a_fork():
+    """Threads do not survive it: the child hires its own."""
+    import multiprocessing
+
+    with use_threads(2):
+        assert run_blocks(lambda s, e: s, 6, 2) == [0, 2, 4]
+    context = multiprocessing.get_context("fork")
+    answer = context.Queue()
+    child = context.Process(target=_in_child, args=(answer,))
+    child.start()
+    assert answer.get(timeout=30) == [0, 2, 4]
+    child.join()

@@ -49,7 +49,7 @@ COMMON = """C : float, default=1.0
         loss, "interior" for hinge and pinball.
     n_threads : int, default=None
         Threads; None means all cores. The same number gives the same bits. Another number gives
-        the same, unless descent runs over some four million entries or more: there threads share
+        the same, unless descent runs over some three million entries or more: there threads share
         the rows, and the answer is another one within tol.
     random_state : int, RandomState or None, default=None
         Seed of the order of rows in coordinate descent.

@@ -40,15 +40,15 @@ from pegasos.objective.losses import conjugate
 from pegasos.objective.problem import Problem
 from pegasos.solvers.steps import Place, Tally, steps
 
-_OFTEN = 2048  # columns that meet after each round: what a thread tells fits its nearest cache
-_ROWS = 256  # of a thread's round; of twice as many the others know too little
+_OFTEN = 512  # columns that meet after each round: more of them cost more than they tell
+_ROWS = 512  # of a thread's round; of twice as many the others know too little
 _WHOLE = 8.0  # work between two meetings of all columns in ns, for each of them
 _MEETINGS = 4  # of all columns in an epoch, at least
 _ROUND, _ROUNDS = 4e4, 16  # work of a round, and their number at least, where all columns meet
 _COLUMNS = 1024  # of a block that stays in cache
 _FULL = 0.95  # a theta above is as good as 1
 _LITTLE = 0.7  # a theta below: rows have so much in common that threads work against each other
-_WORTH = 4e6  # work of an epoch: below, two cores of a virtual machine gain nothing for sure
+_WORTH = 3e6  # work of an epoch: below, two threads gain nothing for sure
 _PAYS = 32.0  # the same for each column
 
 
