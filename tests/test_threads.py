@@ -109,6 +109,63 @@ def test_side_by_side_nobody_is_confined_for_long():
     assert all(each == cores for each in found)
 
 
+def test_blocks_within_the_work_of_one_who_stands_in_have_a_helper():
+    """Who waits for its work needs no core."""
+    threads = set()
+
+    def block(start, stop):
+        threads.add(threading.get_ident())
+        threading.Event().wait(0.01)
+
+    with use_threads(2):
+        side_by_side(lambda item, halted: run_blocks(block, 10, 1), [0])
+    assert len(threads) == min(2, os.cpu_count() or 1)
+
+
+@on_cores
+def test_code_of_users_may_run_anywhere():
+    def work(k):
+        confined = os.sched_getaffinity(0)
+        crew.roam()
+        return confined, os.sched_getaffinity(0)
+
+    cores = os.sched_getaffinity(0)
+    (mine, then), (theirs, free) = together(work, 2, lambda: None)
+    assert mine == then == free == cores != theirs
+
+
+def test_a_ctrl_c_at_any_call_loses_no_helper(monkeypatch):
+    """It shows where a call ends: after the lock is taken note of, or the task handed over."""
+
+    class Taken(list):
+        def append(self, lock):
+            super().append(lock)
+            raise KeyboardInterrupt
+
+    class Inbox:
+        def __init__(self, inbox):
+            self.inbox = inbox
+
+        def put(self, task):
+            self.inbox.put(task)
+            raise KeyboardInterrupt
+
+    fresh = crew.Crew()
+    monkeypatch.setattr(crew, "_crew", fresh)
+    ran, taken = threading.Event(), Taken()
+    with pytest.raises(KeyboardInterrupt):
+        crew.send([ran.set], taken)
+    assert not taken and len(fresh._resting) == 1 and not ran.is_set()
+    helper, noted = fresh._resting[0], []
+    inbox, helper.inbox = helper.inbox, Inbox(helper.inbox)
+    with pytest.raises(KeyboardInterrupt):
+        crew.send([ran.set], noted)
+    helper.inbox = inbox
+    crew.wait(noted)
+    assert len(noted) == 1 and ran.is_set()
+    assert fresh._resting == [helper]
+
+
 def _in_child(answer):
     with use_threads(2):
         answer.put(run_blocks(lambda s, e: s, 6, 2))

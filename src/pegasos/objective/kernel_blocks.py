@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegasos.core.crew import roam
 from pegasos.core.cross import place_columns, row_against, row_apart, write_columns
 from pegasos.core.dispatch import generic, helper
 from pegasos.core.elementary import exponential
@@ -247,6 +248,7 @@ def _(kernel, a, b, out):
 
 @fill.register(Function)
 def _(kernel, a, b, out):
+    roam()
     A, B = as_matrix(a.rows), as_matrix(b.rows)
     pairs = _takes_pairs(kernel.f, A, B) if kernel.pairs is None else kernel.pairs
     if not pairs:
