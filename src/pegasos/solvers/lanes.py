@@ -43,7 +43,7 @@ from pegasos.solvers.steps import reach
 
 _TICK = 1 << 21  # entries that a thread visits between two looks at the clock
 _SHARE = 1.0  # of the goal: what the estimate must show before a certificate is made
-_LOOKS = 4  # visits to follow for each row that a second-order step has looked at
+_LOOKS = 3  # visits to follow for each row that a second-order step has looked at
 _RENEW = 16  # second-order steps between two sums of W from alpha
 _FAR = 20.0  # goals away: a lane to which second-order steps are worth their price
 _TRIES = 3  # certificates of a lane before it is left to others
