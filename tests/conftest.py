@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from pegasos.core import jit
 from pegasos.core.rows import CsrRows, DenseRows
 from pegasos.data.check import frozen
 from pegasos.data.samples import load_sample
@@ -42,6 +43,14 @@ SEEDS = st.integers(0, 2**32 - 1)
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_intercept = pytest.mark.parametrize("intercept", INTERCEPTS)
+
+
+@pytest.fixture(autouse=True)
+def no_counts():
+    """Loops that are compiled as if they made no arrays do make none."""
+    before = len(jit.COUNTED)
+    yield
+    assert not jit.COUNTED[before:]
 
 
 def make_rows(kind: str, X: np.ndarray, bias: float = 0.0) -> DenseRows | CsrRows:

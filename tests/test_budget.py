@@ -49,10 +49,10 @@ def n_arguments(function: Function) -> int:
 
 
 def is_hot(function: Function) -> bool:
-    """Decorated with `@hot`, `@hot(...)` or either of them through a module."""
+    """Decorated with `@hot`, `@hot_allocating`, `@hot(...)` or one of them through a module."""
     bare = [d.func if isinstance(d, ast.Call) else d for d in function.decorator_list]
     names = [d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "") for d in bare]
-    return "hot" in names
+    return "hot" in names or "hot_allocating" in names
 
 
 def is_command(path: str, name: str) -> bool:

@@ -2,12 +2,15 @@
 
 import shutil
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 from conftest import run_python
 
 import pegasos.core
 from pegasos.core import jit
+from pegasos.objective.losses import value
 
 PACKAGE = Path(pegasos.core.__file__).resolve().parents[1]
 needs_compiler = pytest.mark.jit
@@ -264,3 +267,32 @@ print(*loop(np.array([1.0, 0.0])), "numba" in sys.modules)
 """
     done = run_python(code, cwd=tmp_path, NUMBA_DISABLE_JIT="1")
     assert done.stdout.split() == ["inf", "0", "False"]
+
+
+@needs_compiler
+def test_a_verb_from_outside_may_make_arrays(monkeypatch):
+    class Roomy(NamedTuple):
+        factor: float
+
+    @value.register(Roomy)
+    def _(loss, z):
+        return np.full(3, loss.factor * z).sum()
+
+    @jit.hot
+    def loop(loss):
+        return value(loss, 10.0)
+
+    monkeypatch.setattr(jit, "COUNTED", [])
+    assert [loop(Roomy(0.5)), loop(Roomy(1.0))] == [15.0, 30.0]
+    assert jit.COUNTED == ["loop"]
+
+
+@needs_compiler
+def test_what_cannot_be_compiled_is_said(monkeypatch):
+    @jit.hot
+    def loop(x):
+        return x.nothing_of_the_kind
+
+    monkeypatch.setattr(jit, "COUNTED", [])
+    with pytest.raises(Exception, match="nothing_of_the_kind"):
+        loop(1.0)

@@ -203,9 +203,9 @@ def test_a_visit_is_value_share_of_the_gap_and_step(loss, share, z, q, c):
     assert low * c <= new <= high * c
     rounding = 1e-13 * c * (1.0 + value(loss, z) + abs(inside(loss, share) * z))
     right = c * (value(loss, z) + conjugate(loss, alpha / c)) + alpha * z
-    assert of_gap == pytest.approx(right, rel=1e-3, abs=rounding)
-    assert cost == pytest.approx(c * value(loss, z), abs=1e-3 * right + rounding)
-    rough = 3e-5 * c if isinstance(loss, Logistic) else 0.0
+    assert of_gap == pytest.approx(right, rel=3e-3, abs=rounding)
+    assert cost == pytest.approx(c * value(loss, z), abs=3e-3 * right + rounding)
+    rough = 3e-3 * c if isinstance(loss, Logistic) else 0.0
     assert new == pytest.approx(dual_step(loss, alpha, z, q, c), rel=1e-12, abs=rough)
 
 

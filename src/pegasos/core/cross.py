@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pegasos.core.dispatch import generic
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.memory import free_memory
 from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_entries, n_rows
 
@@ -81,7 +81,7 @@ def _read_only(a: np.ndarray) -> np.ndarray:
     return a
 
 
-@hot
+@hot_allocating
 def _gather(rows, index, starts, values, columns):
     for s in range(index.shape[0]):
         first, end = rows.starts[index[s]], rows.starts[index[s] + np.uint64(1)]

@@ -42,7 +42,7 @@ def generic(stub: Callable[..., Any]) -> Any:
 
     @functools.wraps(stub)
     def verb(first: Any, *rest: Any) -> Any:
-        return lookup(type(first))(first, *rest)
+        return (table.get(type(first)) or lookup(type(first)))(first, *rest)
 
     def register(cls: type, reassociate: bool = False) -> Callable[..., Any]:
         """Enter a function for `cls`; `reassociate`: its sums may be reordered to vectorise."""

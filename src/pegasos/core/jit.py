@@ -23,10 +23,24 @@ from pegasos.core.dispatch import HELPERS, ON_HELPER, ON_VERB, VERBS
 log = logging.getLogger("pegasos.jit")
 _PACKAGE = Path(__file__).resolve().parents[1]
 _lock = threading.RLock()
+COUNTED: list[str] = []  # loops that were to make no arrays, and do
 
 
 def hot(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` when it is first called; it takes tuples, arrays and numbers only."""
+    """Compile `function` when it is first called; it takes tuples, arrays and numbers only.
+
+    It makes no arrays, so references to them are not counted: the counts are locked instructions,
+    which wait until all that a row has stored is stored.
+    """
+    return _hot(function, counting=False)
+
+
+def hot_allocating(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a loop that makes arrays."""
+    return _hot(function, counting=True)
+
+
+def _hot(function: Callable[..., Any], counting: bool) -> Callable[..., Any]:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return _interpreted(function)
     compiled: list[Any] = []
@@ -36,7 +50,7 @@ def hot(function: Callable[..., Any]) -> Callable[..., Any]:
         if not compiled:
             with _lock:
                 if not compiled:
-                    compiled.append(_compile(function))
+                    compiled.append(_compile(function, counting))
         try:
             return compiled[0](*args)
         except SystemError as error:  # how a Ctrl-C shows that came while the loop ran
@@ -46,6 +60,12 @@ def hot(function: Callable[..., Any]) -> Callable[..., Any]:
                     raise cause from None
                 cause = cause.__cause__
             raise
+        except Exception as error:
+            if counting or len(compiled) > 1 or type(error).__module__ != "numba.core.errors":
+                raise
+        COUNTED.append(function.__name__)  # a verb from outside makes arrays
+        compiled.insert(0, _compile(function, True))
+        return call(*args)
 
     return call
 
@@ -61,11 +81,11 @@ def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _compile(function: Callable[..., Any]) -> Any:
+def _compile(function: Callable[..., Any], counting: bool) -> Any:
     import numba
 
     _install()
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=counting)(function)
     cache = _disk_cache(function)
     if cache is not None:
         dispatcher._cache = cache

@@ -2,6 +2,7 @@
 
 Each runs over blocks of rows (see `core.threads`), so that it can be interrupted and threaded.
 All are made of the verbs of `core.rows`; a storage without these registers its own operations.
+Loops over verbs that a storage may need arrays for (`core.polynomial` does) may make arrays.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pegasos.core.dispatch import generic
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.lanes import LANES, lines
 from pegasos.core.many import row_axpys, row_dots, row_products
 from pegasos.core.rows import (
@@ -28,6 +29,7 @@ from pegasos.core.rows import (
     row_squares,
     row_work,
     row_write,
+    rows_axpy,
 )
 from pegasos.core.threads import run_blocks
 
@@ -45,19 +47,19 @@ def _products(rows, w, out, start, stop):
         out[i] = row_dot(rows, i, w)
 
 
-@hot
+@hot_allocating
 def _all_products(rows, W, out, start, stop):
     for i in range(start, stop):
         row_products(rows, i, W, out[i])
 
 
-@hot
+@hot_allocating
 def _lane_products(rows, W, out, start, stop):
     for i in range(start, stop):
         row_dots(rows, i, W, out[i])
 
 
-@hot
+@hot_allocating
 def _lane_combine(rows, A, out, start, stop):
     for i in range(start, stop):
         some = 0.0
@@ -69,9 +71,7 @@ def _lane_combine(rows, A, out, start, stop):
 
 @hot
 def _combine(rows, a, out, start, stop):
-    for i in range(start, stop):
-        if a[i] != 0.0:
-            row_axpy(rows, i, a[i], out)
+    rows_axpy(rows, a, start, stop, out)
 
 
 @hot
@@ -81,14 +81,14 @@ def _bend(rows, h, x, out, start, stop):
             row_axpy(rows, i, h[i] * row_dot(rows, i, x), out)
 
 
-@hot
+@hot_allocating
 def _squares(rows, h, out, start, stop):
     for i in range(start, stop):
         if h[i] != 0.0:
             row_squares(rows, i, h[i], out)
 
 
-@hot
+@hot_allocating
 def _sqnorms(rows, out, start, stop):
     for i in range(start, stop):
         out[i] = row_sqnorm(rows, i)
@@ -244,7 +244,7 @@ def gram(rows: Any, h: np.ndarray, dtype: Any, columns: np.ndarray) -> np.ndarra
             "use solver='dual' or 'auto'"
         )
     chosen = np.flatnonzero(h != 0.0)  # of numbers it would take four times as long
-    if _few(rows):
+    if few(rows):
         return _outer_gram(rows, h, chosen, columns)
     taken = h[chosen] < 0.0
     if not taken.any():
@@ -254,7 +254,7 @@ def gram(rows: Any, h: np.ndarray, dtype: Any, columns: np.ndarray) -> np.ndarra
     return more - _blas_gram(rows, size, chosen[taken], dtype, columns)
 
 
-def _few(rows: Any) -> bool:
+def few(rows: Any) -> bool:
     """Whether outer products of the entries of a row are less work than whole ones."""
     return n_entries(rows) ** 2 < 0.1 * (n_rows(rows) * n_columns(rows)) ** 2
 
@@ -263,7 +263,7 @@ def _few(rows: Any) -> bool:
 def gram_work(rows: Any) -> float:
     """The time of a Gram matrix in nanoseconds (about: for choosing a method)."""
     n, d, entries = n_rows(rows), n_columns(rows), n_entries(rows)
-    return 0.5 * entries**2 / max(1, n) if _few(rows) else n * (0.013 * d * d + 0.25 * d + 10.0)
+    return 0.5 * entries**2 / max(1, n) if few(rows) else n * (0.013 * d * d + 0.25 * d + 10.0)
 
 
 def _gram_block(rows: Any, chosen: int) -> int:
@@ -333,7 +333,7 @@ def _write_out(rows, h, chosen, block):
         row_write(rows, chosen[s], np.sqrt(h[chosen[s]]), block[s])
 
 
-@hot
+@hot_allocating
 def _add_outer(rows, h, chosen, out):
     """out += sum h_i x_i x_i' over chosen rows, lower triangle"""
     n = chosen.shape[0]

@@ -69,15 +69,18 @@ def deal(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tup
         i = rows[s]
         rows[left] = i
         left += stays[i] != 0
-    groups = np.arange((left + near - 1) // near)
-    permute(groups, groups.shape[0], rng)
+    many = (left + near - 1) // near
+    groups = out[left - many : left]  # what comes to stand there has been read by then
+    for g in range(many):
+        groups[g] = g
+    permute(groups, many, rng)
     count, first = 0, 0
-    for g in range(groups.shape[0]):
+    for g in range(many):
         start = groups[g] * near
         for s in range(start, min(left, start + near)):
             out[count] = rows[s]
             count += 1
-        if (g + 1) % places == 0 or g + 1 == groups.shape[0]:
+        if (g + 1) % places == 0 or g + 1 == many:
             permute(out[first:count], count - first, rng)
             first = count
     return left

@@ -100,8 +100,9 @@ class LinearClassifier(ProbabilisticClassifier):
             self._record(task, runs, data.kept)
             tasks.end()
         self._close(runs)
-        with self._at_work():
-            self._calibrate(task, data, began + stop.max_seconds)
+        if self._check_probability():
+            with self._at_work():
+                self._calibrate(task, data, began + stop.max_seconds)
         return self
 
     def _task(self, data: Data, loss: Any, stop: Stop) -> Task:

@@ -140,10 +140,8 @@ class Task(NamedTuple):
         """The attributes made of dual variables; `kept`: the numbers of the rows in X."""
         alpha = np.array([run.best.alpha for run in runs])
         used = np.flatnonzero((alpha != 0.0).any(axis=0))
-        mine = self.label[used]
-        beta = np.array(
-            [a[used] * _signed(mine, t) for a, t in zip(alpha, self.targets, strict=True)]
-        )
+        mine, theirs = self.label[used] == np.array(self.targets)[:, None], alpha[:, used]
+        beta = np.where(mine, theirs, -theirs)
         return {"_dual_share": alpha / self.c, "support_": kept[used], "dual_coef_": beta}
 
 

@@ -84,9 +84,15 @@ def sweep(many: Many, places: list[tuple[int, int]], goal: Goal, seed: int) -> t
 
 
 def _groups(Cs: list[float]) -> list[list[int]]:
-    """Places of falling values, in groups of about one size that do not reach beyond SPAN."""
+    """Places of falling values, in groups of about one size that do not reach beyond SPAN.
+
+    Those of one value take about as long as each other: an even number of them for two threads.
+    """
     order = sorted(range(len(Cs)), key=lambda p: -Cs[p])
-    size = -(-len(order) // -(-len(order) // LANES))
+    count = -(-len(order) // LANES)
+    if len(set(Cs)) == 1 and count > 1:
+        count += count % 2
+    size = -(-len(order) // count)
     groups: list[list[int]] = []
     for p in order:
         if not groups or len(groups[-1]) == size or Cs[p] * SPAN < Cs[groups[-1][0]]:

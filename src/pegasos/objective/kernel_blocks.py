@@ -15,7 +15,7 @@ from pegasos.core.crew import roam
 from pegasos.core.cross import place_columns, row_against, row_apart, write_columns
 from pegasos.core.dispatch import generic, helper
 from pegasos.core.elementary import exponential
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_rows
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import as_matrix
@@ -159,7 +159,7 @@ def _write(rows, start, place, T):
     write_columns(rows, start, place, T)
 
 
-@hot
+@hot_allocating
 def _stream(kernel, panel, rows, norms, out, start, stop):
     """Values of a few rows are collected in a buffer, and turned over into `out`."""
     aa, bb = norms

@@ -25,7 +25,7 @@ from pegasos.core.elementary import exponential, log1p_unit, logarithm
 
 _TINY = 1e-300
 _FAR = 1e6  # of alpha / c
-_ROUGH = 0.1  # a step of descent is then within 3e-5 of the best; the next visit goes on from there
+_ROUGH = 0.5  # a step of descent below is its last: within 3e-3 of c, where the next visit begins
 
 
 @generic
@@ -254,24 +254,21 @@ def _(loss, alpha, z, q, c):
 @visit.register(Logistic)
 def _(loss, alpha, z, q, c):
     """With alpha = c sigmoid(s) the three are short sums in s + z, small after the first epoch."""
-    a = alpha / c
-    m = min(a, 1.0 - a)
-    if not m > 0.0:
+    rest = c - alpha
+    if not (alpha > 0.0 and rest > 0.0):
         e = exponential(-abs(z))
         cost = c * (log1p_unit(e) + max(0.0, -z))
         p = (1.0 if z <= 0.0 else e) / (1.0 + e)
         bracket = (q * (alpha - c) - z, q * alpha - z)
         return cost, cost + alpha * z, _logistic_root(-z, p, bracket, _ROUGH, (alpha, z, q, c))
-    small, large = logarithm(m), log1p_unit(-m)
-    left = a < 0.5
-    s = small - large if left else large - small
+    a, s, base = alpha / c, logarithm(alpha / rest), logarithm(c / rest)  # base: log(1 + exp(s))
     d, bend, skew = -z - s, a * (1.0 - a), 0.5 - a
-    if abs(d) < 0.25:  # sums to within 1e-3: the gap is only estimated by them
+    if abs(d) < 0.5:  # sums to within 3e-3: the gap is only estimated by them
         share = d * d * bend * (0.5 + d * (skew / 3.0 + d * (1.0 - 6.0 * bend) / 24.0))
-        cost = share + a * d - (large if left else small)
+        cost = share + a * d + base
     else:
         cost = value(loss, z)
-        share = cost + m * small + (1.0 - m) * large + a * z
+        share = cost - base + a * (s + z)
     bracket = min(s, -z), max(s, -z)
     new = _logistic_root(s, a, bracket, _ROUGH, (alpha, z, q, c))
     return c * cost, c * share, new

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from pegasos.core.dispatch import helper
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot_allocating
 from pegasos.core.many import row_products, row_spread
 from pegasos.core.matrix import all_combine, all_products
 from pegasos.core.rows import n_entries, n_rows, row_prefetch
@@ -179,7 +179,7 @@ def _move(m, q, pi, new, step):
     return gain, largest
 
 
-@hot
+@hot_allocating
 def _sweep(problem, place, first, last):
     """Steps on rows order[first:last]; a row that is settled leaves. Returns a Tally's fields."""
     order, W, K = place.order, place.w, place.w.shape[1]
@@ -217,7 +217,7 @@ def _sweep(problem, place, first, last):
     return terms, losses, aside, gain, moves
 
 
-@hot
+@hot_allocating
 def _part(problem, place, scores):
     """Set rows aside; returns their loss."""
     aside, m = 0.0, np.empty(scores.shape[1])
@@ -230,7 +230,7 @@ def _part(problem, place, scores):
     return aside
 
 
-@hot
+@hot_allocating
 def _aim(problem, place, along, dW, target):
     """What lies outside of its simplex is projected onto it."""
     S, theta = along

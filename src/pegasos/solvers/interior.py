@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import helper
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot_allocating
 from pegasos.core.matrix import combine, gram, gram_columns, products
 from pegasos.core.rows import is_single
 from pegasos.objective.certificate import Evaluation, evaluate
@@ -230,7 +230,7 @@ def _arrive(problem: Problem, state: InteriorState, w: np.ndarray, point: Point)
     return state._replace(complementarity=complementarity, estimate=residual + terms)
 
 
-@hot
+@hot_allocating
 def _enter(z, b, tau, mu):
     """lo, up, over, under near b; for b at the bound of its z they are on the path, products mu"""
     n, T = z.shape[0], 1.0 + tau
@@ -245,7 +245,7 @@ def _enter(z, b, tau, mu):
     return lo, up, over, under
 
 
-@hot
+@hot_allocating
 def _curvature(c, point):
     """h = c / (over/lo + under/up)"""
     h = np.empty_like(c)
@@ -254,7 +254,7 @@ def _curvature(c, point):
     return h
 
 
-@hot
+@hot_allocating
 def _pull(y, h, point, P, Q):
     """y h g"""
     out = np.empty_like(h)
@@ -271,7 +271,7 @@ def _parts(point, i, b, P, Q):
     return (P - over * b) / point.lo[i] - over, (Q + under * b) / point.up[i] - under
 
 
-@hot
+@hot_allocating
 def _changes(c, y, h, point, pull, scores, aims):
     """db, and for each row the largest relative decrease of lo, up, over, under.
 
@@ -292,7 +292,7 @@ def _changes(c, y, h, point, pull, scores, aims):
     return db, rates
 
 
-@hot
+@hot_allocating
 def _second_order(point, d, target):
     """The corrector's P and Q: `target` less the products of the predictor's changes"""
     n = d.b.shape[0]
@@ -304,7 +304,7 @@ def _second_order(point, d, target):
     return P, Q
 
 
-@hot
+@hot_allocating
 def _recalled(point, d, t, target):
     """P and Q, moved by what a step of length t lacks to bring the products into the band"""
     n = d.b.shape[0]
@@ -319,7 +319,7 @@ def _recalled(point, d, t, target):
     return P, Q
 
 
-@hot
+@hot_allocating
 def _moved(point, d, t):
     """lo, up, over, under after a step of length t"""
     n = d.b.shape[0]
@@ -333,7 +333,7 @@ def _moved(point, d, t):
     return lo, up, over, under
 
 
-@hot
+@hot_allocating
 def _weigh(c, y, tau, point):
     """y c b; sum c l(z); sum c (lo over + up under); sum c (l(z) + l*(-b) + b z), terms >= 0"""
     n = c.shape[0]

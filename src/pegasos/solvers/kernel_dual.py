@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.rng import shuffle, stream
 from pegasos.objective.kernel_problem import KernelProblem
 from pegasos.solvers.kernel_state import KernelState, begun, gauged, refreshed
@@ -93,7 +93,7 @@ def slide(beta, f, row, limits, i):
         f[k] += t * row[k]
 
 
-@hot
+@hot_allocating
 def coordinate_steps(board, goal, most):
     """Up to `most` steps on a `smo.Board`, until no slope is above `goal`; their number, and it."""
     K, diagonal, up, down, beta = board.K, board.diagonal, board.up, board.down, board.beta

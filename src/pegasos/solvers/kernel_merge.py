@@ -27,7 +27,7 @@ import numpy as np
 from pegasos.core.cross import written_out
 from pegasos.core.dispatch import helper
 from pegasos.core.elementary import exponential
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot_allocating
 from pegasos.core.rows import DenseRows
 from pegasos.objective.kernel_blocks import block
 from pegasos.objective.kernel_points import Points
@@ -75,7 +75,7 @@ def learn_merging(
     return held
 
 
-@hot
+@hot_allocating
 def _merging_steps(gamma, held, batch, y, weight, rule, table):
     X, near, scores = batch
     m = scores.shape[0]

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot_allocating
 from pegasos.objective.certificate import Certificate
 from pegasos.objective.kernel_blocks import block, diagonal
 from pegasos.objective.kernel_points import Points, joined, n_points, take
@@ -116,7 +116,7 @@ def _scores(kernel: Any, rows: Points, held: Points, coef: np.ndarray) -> np.nda
     return np.ascontiguousarray(kernel_sums(kernel, rows, held, coef).T)
 
 
-@hot
+@hot_allocating
 def steps(scores, blocks, draws, counts, norms, rule, t):
     """`blocks`: the rows of the batch against each other, and, for a budget, against all points."""
     near, every = blocks

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import helper
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.lanes import LANES, add_line, add_product, lines, put_line
 from pegasos.core.many import row_axpys, row_dots, row_mark
 from pegasos.core.rows import n_rows, row_work
@@ -85,7 +85,7 @@ def combined(problem: Problem, state: LaneState, moves: LaneMoves, oldest: int) 
     return int(looks)
 
 
-@hot
+@hot_allocating
 def _solution(G, g, running, least):
     """theta of each lane that runs with G theta = g; a move that others span has no part in it."""
     theta, L, pivot = np.zeros((MEMORY, LANES)), np.zeros((MEMORY, MEMORY)), np.zeros(MEMORY)
@@ -122,7 +122,7 @@ def _mark(rows, alpha, moves):
                 row_mark(rows, i, moves.columns)
 
 
-@hot
+@hot_allocating
 def _summed(state, moves, places, oldest, k):
     """Close the move at hand; curvatures and slopes of all moves."""
     S, U, W, alpha = moves.S, moves.U, state.W, state.alpha
@@ -149,7 +149,7 @@ def _summed(state, moves, places, oldest, k):
     return G, g
 
 
-@hot
+@hot_allocating
 def _aim(problem, state, moves, places, theta, k):
     """target = alpha + S theta, but feasible, and alpha for rows aside; dw follows. Returns what
     that changes in the slope along the step, its curvature, and at how many rows it looked."""
@@ -197,7 +197,7 @@ def _falls_short(problem, i, want, work):
     return short != 0
 
 
-@hot
+@hot_allocating
 def _go(state, moves, places, t, oldest):
     """The step, t of the way; it belongs to the move, and the next one begins."""
     work = np.zeros((2, LANES))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import generic, helper
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot_allocating
 from pegasos.core.lanes import LANES, lines, put_line
 from pegasos.core.many import row_axpys, row_dots
 from pegasos.core.prefetch import prefetch
@@ -86,7 +86,7 @@ def lanes_at(centers: np.ndarray, targets, members: np.ndarray, running) -> Lane
     )
 
 
-@hot
+@hot_allocating
 def epochs(problem, state, place, goal, rng):
     """Epochs until a lane is near its goal, a number of them is reached or the visits are made.
 

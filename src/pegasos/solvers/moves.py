@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import generic
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.rows import n_rows, row_axpy, row_dot, row_work
 from pegasos.objective.losses import slope
 from pegasos.objective.problem import Problem
@@ -116,7 +116,7 @@ def combined(problem: Any, place: Place, moves: Moves, gain: float, visits: int)
     return moves._replace(b=np.copy(b), visits=visits, oldest=(k + 1) % len(g))
 
 
-@hot
+@hot_allocating
 def _close(U, k, w, w0, v):
     """U_k = w - w0 - v, and its products with all of U; block by block, which stay in cache."""
     along = np.zeros(U.shape[0])
@@ -130,7 +130,7 @@ def _close(U, k, w, w0, v):
     return along
 
 
-@hot
+@hot_allocating
 def _combination(U, theta):
     """sum_j theta_j U_j"""
     dw = np.zeros(U.shape[1])
@@ -144,7 +144,7 @@ def _combination(U, theta):
     return dw
 
 
-@hot
+@hot_allocating
 def _bends(U, dw):
     """Products of dw with all of U and with itself."""
     along, bend = np.zeros(U.shape[0]), 0.0
@@ -176,7 +176,7 @@ def moved(gain: float, objective: float) -> bool:
     return gain > _NOTHING * abs(objective)
 
 
-@hot
+@hot_allocating
 def _solution(G, g):
     """theta with G theta = g in the span of the moves that differ: by elimination, the move that
     adds most to the others first; moves that add nothing are left out."""

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import helper
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot_allocating
 from pegasos.core.many import row_products, row_spread
 from pegasos.core.matrix import all_combine, all_products
 from pegasos.core.rng import shuffle, stream
@@ -220,7 +220,7 @@ def _end_of_epoch(state: MulticlassState) -> MulticlassState:
     )
 
 
-@hot
+@hot_allocating
 def _steps(problem, rule, state, etas, rhos):
     """Steps of the given lengths and weights in the average; returns the Sums."""
     rows, c, x, s = problem.rows, problem.c, state.arrays, state.sums

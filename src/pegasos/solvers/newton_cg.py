@@ -33,6 +33,7 @@ from pegasos.objective.losses import is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import Factor, diagonal_of, factored, solved
 from pegasos.solvers.newton import Curvature, followed, penalties
+from pegasos.solvers.newton_start import is_small, started
 from pegasos.solvers.responses import Responses, foretold, responses_along
 from pegasos.solvers.sample import sampled, stride
 
@@ -146,19 +147,26 @@ def _from_sample(problem: Problem, state: NewtonCGState) -> NewtonCGState:
     part = sampled(problem, every)
     columns = gram_columns(problem.rows)  # of all rows
     used = Preconditioner(columns, penalties(problem), None)
-    at = _respond(part, state.w, products(part.rows, state.w))
-    inner = state._replace(at=at, M=used)
     noise = max(3e-3, 0.5 * d * every / n)  # the error of the sample, as a share
-    before = np.inf
-    while before - at.objective > noise * at.objective and inner.epoch < 30:
-        before = at.objective
-        inner = _newton_step(part, inner, proving=False)
-        assert inner.at is not None
-        at = inner.at
-    M = inner.M
+    if is_small(part):
+        w, at = started(part, state.w, used.diagonal, noise), None
+    else:
+        w, at, used = _stepped(part, state._replace(M=used), noise)
     if not gram_work(problem.rows) <= _USUAL * _product_work(problem):  # then M will be used
-        M = _preconditioner(part, at, M)
-    return state._replace(w=at.w, M=M and M._replace(curvature=None))  # that of other rows
+        used = _preconditioner(part, at or _respond(part, w, products(part.rows, w)), used)
+    return state._replace(w=w, M=used._replace(curvature=None))  # that of other rows
+
+
+def _stepped(part: Problem, state: NewtonCGState, noise: float):
+    """w, the response there and M after steps, until one gains less than `noise` of P."""
+    at = _respond(part, state.w, products(part.rows, state.w))
+    state, before = state._replace(at=at), np.inf
+    while before - at.objective > noise * at.objective and state.epoch < 30:
+        before = at.objective
+        state = _newton_step(part, state, proving=False)
+        assert state.at is not None
+        at = state.at
+    return at.w, at, state.M
 
 
 def _product_work(problem: Problem) -> float:

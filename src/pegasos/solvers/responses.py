@@ -122,7 +122,7 @@ def _in_blocks(problem: Problem, loop: Callable[[Terms, slice], Any]) -> tuple[f
 
 
 @generic
-def _along(terms: Any, scores: Any, along: Any, t: float, out: Any) -> tuple[float, float]:
+def along_block(terms: Any, scores: Any, along: Any, t: float, out: Any) -> tuple[float, float]:
     """The loop of `responses_along`."""
 
 
@@ -151,7 +151,7 @@ def _pull_here(terms: Any, scores: Any, along: Any, t: float) -> float:
     """The same, q = 0."""
 
 
-@_along.register(Terms, reassociate=True)
+@along_block.register(Terms, reassociate=True)
 def _(terms, scores, along, t, out):
     loss, y, c = terms.loss, terms.y, terms.c
     moved, a, h, push = out[0], out[1], out[2], out[3]
@@ -238,7 +238,7 @@ def _(terms, scores, along, t):
 
 @hot
 def _fill_along(terms, scores, along, t, out):
-    return _along(terms, scores, along, t, out)
+    return along_block(terms, scores, along, t, out)
 
 
 @hot

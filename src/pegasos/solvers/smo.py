@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import helper
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot, hot_allocating
 from pegasos.objective.kernel_problem import KernelProblem
 from pegasos.solvers.kernel_state import KernelState, begun, gauged, refreshed
 
@@ -72,7 +72,7 @@ def _move(beta, low, high, i, j, t):
     return t
 
 
-@hot
+@hot_allocating
 def pair_steps(board, goal, most):
     """Up to `most` steps, until the violation is below `goal`; returns their number and it."""
     K, diagonal, up, down, beta = board.K, board.diagonal, board.up, board.down, board.beta

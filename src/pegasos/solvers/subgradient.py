@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import generic, helper
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot_allocating
 from pegasos.core.matrix import combine, products
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import shuffle
@@ -231,7 +231,7 @@ def _end_of_epoch(problem: Problem, state: SubgradientState) -> SubgradientState
     )
 
 
-@hot
+@hot_allocating
 def _steps(problem, rule, state, etas, rhos, limits):
     """Steps of the given lengths and weights in the average, until a limit of `stops.quiet` holds;
     returns their number and the scalars. (An array in `rule` would cost a third of the speed.)"""

@@ -54,12 +54,13 @@ _PAYS = 32.0  # the same for each column
 
 class Team(NamedTuple):
     """What the threads share: w of the last meeting of all columns, their copies of it, the columns
-    that meet often, what each has told of them in this round and the last, alpha as it was at the
-    last meeting of all, sums of each."""
+    that meet often, what each knows of them and has told in this round and the last, alpha as it
+    was at the last meeting of all, sums of each."""
 
     w: np.ndarray
     copies: np.ndarray
     often: np.ndarray
+    known: np.ndarray
     told: np.ndarray
     move: np.ndarray
     before: np.ndarray
@@ -108,6 +109,7 @@ def team_steps(
         w=place.w,
         copies=np.empty((threads, len(place.w))),
         often=columns,
+        known=np.tile(place.w[columns], (threads, 1)),
         told=np.empty((2, threads, len(columns))),
         move=np.empty(len(place.w)),
         before=np.empty((threads, pace.whole * pace.length)),
@@ -133,14 +135,15 @@ def _part(problem, place, team, part, pace):
     k, bounds = part
     length, whole = pace
     K, width = team.copies.shape
-    rounds = (np.max(np.diff(bounds)) + length - 1) // length
-    own, before = team.copies[k], team.before[k]
+    rounds = _longest(bounds, length)
+    own, before, known = team.copies[k], team.before[k], team.known[k]
     left, right = k * width // K, (k + 1) * width // K
     w, move, pieces = team.w[left:right], team.move[left:right], team.copies[:, left:right]
-    s, start, known = bounds[k], bounds[k], team.w[team.often]
+    s, start = bounds[k], bounds[k]
     total, sums = 0.0, (0.0, 0.0, 0.0, 0)
     terms, losses, aside, moves = sums
-    own[:] = team.w
+    for j in range(width):
+        own[j] = team.w[j]
     for r in range(rounds):
         first, s = s, min(s + length, bounds[k + 1])
         for t in range(first, s):
@@ -176,6 +179,15 @@ def _part(problem, place, team, part, pace):
         total += gain if k == 0 else 0.0  # what all gained together
         start, sums = s, (terms, losses, aside, moves)
     return (*_ordered(sums, total), 0)
+
+
+@helper
+def _longest(bounds, length):
+    """Rounds of so many rows for the largest share."""
+    most = 0
+    for p in range(bounds.shape[0] - 1):
+        most = max(most, bounds[p + 1] - bounds[p])
+    return (most + length - 1) // length
 
 
 @helper
