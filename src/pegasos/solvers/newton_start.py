@@ -24,12 +24,14 @@ from pegasos.core.rows import (
     row_write,
     rows_axpy,
 )
+from pegasos.objective.losses import curvature
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import diagonal_of
 from pegasos.solvers.responses import Terms, along_block
 
 _SMALL = 1 << 19  # numbers in the sample as an array: beyond, threads gain more
 _STEPS = 30
+_ROUNDING = 0.1  # that float32 may leave in the matrix, where R adds 1
 _MANY = 0.2  # rows that changed, as a share: then BLAS is faster
 _FLAT = 0.2  # of the derivative along d at the start: where a line search ends
 
@@ -78,7 +80,8 @@ def started(problem: Problem, w: np.ndarray, R: np.ndarray, noise: float) -> np.
 
 def _sample(problem: Problem, w: np.ndarray, R: np.ndarray) -> Sample:
     n, d, rows = n_rows(problem.rows), len(w), problem.rows
-    rough = is_single(rows) and not problem.free and 6e-8 * float(problem.c @ problem.q) < 0.01
+    mass = float(problem.c @ problem.q) * max(curvature(problem.loss, z) for z in (0.0, 0.5))
+    rough = is_single(rows) and not problem.free and 6e-8 * mass < _ROUNDING
     block = np.empty((0 if few(rows) else n, d), np.float32 if rough else np.float64)
     of_rows = (np.zeros(n) for _ in range(7))
     return Sample(w.copy(), R, np.zeros(d), np.zeros((d, d)), block, *of_rows)
