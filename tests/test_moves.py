@@ -2,14 +2,26 @@
 
 import numpy as np
 import pytest
-from conftest import make_rows, random_labels
+from conftest import make_rows, plain, random_labels
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from pegasos.objective.certificate import evaluate
-from pegasos.objective.losses import Hinge, Logistic, Perceptron, Pinball, SquaredHinge, parabola
+from pegasos.objective.losses import (
+    Hinge,
+    Logistic,
+    Perceptron,
+    Pinball,
+    SquaredHinge,
+    conjugate,
+    parabola,
+    rise,
+)
 from pegasos.objective.problem import make_problem
-from pegasos.solvers import moves
+from pegasos.solvers import curved_moves, moves
+from pegasos.solvers.curved_moves import is_curved
 from pegasos.solvers.driver import Driver, Stop, run
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.intercept import FreeIntercept
@@ -34,10 +46,10 @@ def solver_of(problem, **settings):
     return FreeIntercept(Dual(**settings)) if problem.free else Dual(**settings)
 
 
-@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)
-@pytest.mark.parametrize("intercept", ["none", "free"])
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic()], ids=repr)
+@pytest.mark.parametrize("intercept", ["none", "penalised", "free"])
 def test_they_save_most_epochs_where_descent_is_slow(intercept, loss):
-    problem = stiff_problem(intercept, loss)
+    problem = stiff_problem(intercept, loss, C=1e4 if loss == Logistic() else 100.0)
     plain = run(solver_of(problem, memory=0), problem, CLOSE)
     quick = run(solver_of(problem, patience=5), problem, CLOSE)
     assert plain.stop_reason == quick.stop_reason == "gap"
@@ -56,9 +68,10 @@ def test_a_free_intercept_may_move_its_centre_within_a_move(memory):
     assert memory == 0 or found.state.epoch < 700
 
 
-@pytest.mark.parametrize("loss", [Hinge(), Pinball(0.3), SquaredHinge()], ids=repr)
-def test_the_dual_never_falls_and_w_follows_alpha(loss):
-    problem, solver = stiff_problem(loss=loss), Dual(patience=2)
+@pytest.mark.parametrize("loss", [Hinge(), Pinball(0.3), SquaredHinge(), Logistic()], ids=repr)
+@pytest.mark.parametrize("C", [1.0, 100.0, 1e5])
+def test_the_dual_never_falls_and_w_follows_alpha(loss, C):
+    problem, solver = stiff_problem(loss=loss, C=C), Dual(patience=2)
     state, last = solver.init(problem, 0), -np.inf
     for _ in range(60):
         state = solver.step(problem, state)
@@ -84,15 +97,55 @@ def test_slopes_and_curvatures_are_those_of_the_dual(loss):
     assert np.allclose(past.G, past.U @ past.U.T + (past.S.T * r / problem.c) @ past.S)
 
 
+def test_a_curved_step_is_newtons_in_the_span_of_the_moves():
+    problem, solver = stiff_problem("penalised", Logistic(), C=3.0), Dual(patience=2)
+    state = solver.init(problem, 0)
+    while state.epoch < 8:
+        state = solver.step(problem, state)
+    alpha, (k, r) = state.alpha.copy(), parabola(Logistic())
+    place = moves.Place(state.alpha, state.w, state.order, state.stays, np.inf, k, r, state.often)
+    margins = evaluate(problem, alpha).margins
+    past = curved_moves.combined(problem, place, state.past, state.visits)
+    newest = (past.oldest - 1) % len(past.g)
+    step = state.alpha - alpha
+    S = past.S.copy()
+    S[:, newest] -= step  # as they were before it
+    a, X = alpha / problem.c, plain(problem.rows)
+    gradient = -margins - np.log(a / (1.0 - a))
+    H = (X * problem.y[:, None]) @ (X * problem.y[:, None]).T + np.diag(
+        1.0 / (problem.c * a * (1.0 - a))
+    )
+    theta = np.linalg.solve(S.T @ H @ S, S.T @ gradient)
+    assert np.allclose(step, S @ theta, rtol=1e-6, atol=1e-9 * np.abs(step).max())
+
+
+@given(a=st.floats(0.01, 0.99))
+def test_rise_has_the_derivatives_of_the_conjugate(a):
+    tilt, bend = rise(Logistic(), a)
+    h = 1e-4 * min(a, 1.0 - a)
+    low, here, high = (conjugate(Logistic(), a + k * h) for k in (-1, 0, 1))
+    assert tilt == pytest.approx((high - low) / (2.0 * h), rel=1e-5, abs=1e-6)
+    assert bend == pytest.approx((high - 2.0 * here + low) / h**2, rel=1e-3)
+
+
+def test_losses_without_derivatives_of_their_conjugate_go_without():
+    assert not is_curved(stiff_problem(loss=Perceptron()))
+    assert np.isnan(rise(Hinge(), 0.5)).all()
+    assert is_curved(stiff_problem(loss=Logistic()))
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Logistic()], ids=repr)
 @pytest.mark.parametrize("intercept", ["none", "free"])
-def test_the_same_bits_twice_and_after_a_snapshot(intercept, tmp_path):
+def test_the_same_bits_twice_and_after_a_snapshot(intercept, loss, tmp_path):
     from pegasos.model import checkpoint
 
-    problem, stop = stiff_problem(intercept), Stop(tol=1e-9, max_epochs=60)
+    problem = stiff_problem(intercept, loss, C=1e6 if loss == Logistic() else 100.0)
+    stop = Stop(tol=1e-9, max_epochs=60)
     once, again = (run(solver_of(problem), problem, stop) for _ in range(2))
-    half = Driver(solver_of(problem), problem, Stop(tol=1e-9, max_epochs=33))
+    middle = 9 if loss == Logistic() else 31
+    half = Driver(solver_of(problem), problem, Stop(tol=1e-9, max_epochs=middle + 2))
     for _ in half:
-        if half.state.epoch == 31:
+        if half.state.epoch == middle:
             checkpoint.save(tmp_path / "run", {}, [], half.snapshot())
     resumed = Driver(solver_of(problem), problem, stop)
     resumed.restore(checkpoint.Saved(tmp_path / "run", {}).current(problem))

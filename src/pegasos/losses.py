@@ -10,6 +10,7 @@ from pegasos.objective.losses import (
     conjugate,
     curvature,
     dual_step,
+    rise,
     slope,
     value,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "curvature",
     "dual_step",
     "helper",
+    "rise",
     "slope",
     "value",
 ]

@@ -51,8 +51,9 @@ def _hot(function: Callable[..., Any], counting: bool) -> Callable[..., Any]:
             with _lock:
                 if not compiled:
                     compiled.append(_compile(function, counting))
+        used = compiled[-1]
         try:
-            return compiled[0](*args)
+            return used(*args)
         except SystemError as error:  # how a Ctrl-C shows that came while the loop ran
             cause: BaseException | None = error
             while cause is not None:
@@ -61,10 +62,13 @@ def _hot(function: Callable[..., Any], counting: bool) -> Callable[..., Any]:
                 cause = cause.__cause__
             raise
         except Exception as error:
-            if counting or len(compiled) > 1 or type(error).__module__ != "numba.core.errors":
+            outside = type(error).__module__ != "numba.core.errors"
+            if counting or outside or used is not compiled[0]:
                 raise
-        COUNTED.append(function.__name__)  # a verb from outside makes arrays
-        compiled.insert(0, _compile(function, True))
+        with _lock:
+            if len(compiled) == 1:  # a verb from outside makes arrays
+                COUNTED.append(function.__name__)
+                compiled.append(_compile(function, True))
         return call(*args)
 
     return call

@@ -6,7 +6,8 @@
     dual_step(loss, alpha, z, q, c)  the alpha' that maximises the dual along one coordinate:
                                      -z (a' - a) - q/2 (a' - a)^2 - c l*(-a'/c)
 
-and, where it can be written down, `curvature(loss, z)` = l''(z), else taken by differences. A
+and, where it can be written down, `curvature(loss, z)` = l''(z), else taken by differences, and
+`rise(loss, a)`, two derivatives of l*(-a), without which descent has no second-order steps. A
 step of descent asks `visit` for three of them at once, which may be registered where they have work
 in common.
 A loss from outside the package registers the same verbs and trains by the same solvers; see
@@ -52,6 +53,12 @@ def dual_step(loss: Any, alpha: float, z: float, q: float, c: float) -> float:
 def curvature(loss: Any, z: float) -> float:
     """l''(z); by central differences of the slope unless registered"""
     return max(0.0, (slope(loss, z + 1e-6) - slope(loss, z - 1e-6)) / 2e-6)
+
+
+@generic
+def rise(loss: Any, a: float) -> tuple[float, float]:
+    """First and second derivative of l*(-a) in a, inside the domain; NaN unless registered"""
+    return math.nan, math.nan
 
 
 @generic
@@ -236,6 +243,11 @@ def _(loss, z):
 def _(loss, a):
     m = min(a, 1.0 - a)  # the logarithm of 1 - m would lose what a small m is
     return m * logarithm(max(m, _TINY)) + (1.0 - m) * log1p_unit(-m)
+
+
+@rise.register(Logistic)
+def _(loss, a):
+    return logarithm(a / (1.0 - a)), 1.0 / (a * (1.0 - a))
 
 
 @curvature.register(Logistic)

@@ -21,6 +21,7 @@ from pegasos.core.rows import by_row, n_columns, n_entries, n_rows, row_work
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import Pinball, is_piecewise_linear, slope
 from pegasos.objective.problem import Problem
+from pegasos.solvers.curved_moves import is_curved
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.intercept import FreeIntercept
 from pegasos.solvers.interior import Interior
@@ -29,7 +30,7 @@ from pegasos.solvers.newton_cg import MAX_COLUMNS, NewtonCG
 
 MANY_EPOCHS = {"newton": 60, "newton_cg": 300, "interior": 300}  # before this one may follow
 TOGETHER = 4.0  # problems that descent solves in the time of one, where they share the rows
-FEW_EPOCHS = 12.0  # of descent on wide data, where its epochs stay whole
+FEW_EPOCHS = 12.0  # of descent on wide data, where its epochs stay whole and many
 
 
 class Choice(NamedTuple):
@@ -190,7 +191,8 @@ def _plan(problem: Problem, together: float = 1.0) -> tuple[str, float, str]:
         reason = "rows are computed block by block, and none by itself"
         return ("newton_cg", np.inf, reason) if smooth else ("newton", 300.0, reason)
     if _too_wide(problem):
-        budget = np.inf if _settles(problem.loss) else FEW_EPOCHS
+        quick = _settles(problem.loss) or is_curved(problem)
+        budget = np.inf if quick else FEW_EPOCHS
         return "dual", budget, f"{d} columns: too many for a d x d matrix"
     passes = 4.0 + 12.0 * float(problem.c @ problem.q) / n
     worth = _newton_in_passes(problem, smooth) * (1.0 if smooth else together)

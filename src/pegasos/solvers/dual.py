@@ -39,6 +39,8 @@ from pegasos.core.threads import allowed
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import domain, parabola, value
 from pegasos.objective.problem import Problem
+from pegasos.solvers import curved_moves
+from pegasos.solvers.curved_moves import LEAST, PATIENCE, is_curved
 from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
 from pegasos.solvers.steps import (
     PLACES,
@@ -192,15 +194,23 @@ class Dual:
 
     def _combine(self, problem: Any, state: DualState) -> DualState:
         """Go to the best point in the span of the last moves, once descent has had its epochs."""
-        if not self.memory or state.epoch < self.patience or np.isnan(state.k):
+        curved = np.isnan(state.k) and is_curved(problem)
+        patience = min(self.patience, PATIENCE) if curved else self.patience
+        if not self.memory or state.epoch < patience or (np.isnan(state.k) and not curved):
             return state
         place, visits = _place(state), state.visits
         if state.past is None:
             return state._replace(past=no_moves(problem, place, visits, self.memory), gain=0.0)
-        long_enough = worthwhile(problem, place, visits - state.past.visits)
-        if not (long_enough and moved(state.gain, state.objective)):
+        if curved:
+            far = state.estimate > LEAST * abs(state.objective)
+        else:
+            far = moved(state.gain, state.objective)
+        if not (far and worthwhile(problem, place, visits - state.past.visits)):
             return state
-        past = combined(problem, place, state.past, state.gain, visits)
+        if curved:
+            past = curved_moves.combined(problem, place, state.past, visits)
+        else:
+            past = combined(problem, place, state.past, state.gain, visits)
         return state._replace(past=past, gain=0.0, still=False)
 
     def radius(self, gap: float) -> float:

@@ -95,7 +95,7 @@ def combined(problem: Any, place: Place, moves: Moves, gain: float, visits: int)
     shift = np.ravel(b - moves.b)  # by which a free intercept has moved the centre
     g -= U[:, -shift.size :] @ shift
     g[k] = gain - 0.5 * along[k]
-    theta = _solution(G, g)
+    theta = solution(G, g)
     dw, target = _combination(U, theta), np.empty_like(place.alpha)
     tilt = float(theta @ g) + aim(problem, place, (S, theta), dw.reshape(place.w.shape), target)
     change = target - place.alpha
@@ -177,7 +177,7 @@ def moved(gain: float, objective: float) -> bool:
 
 
 @hot_allocating
-def _solution(G, g):
+def solution(G, g):
     """theta with G theta = g in the span of the moves that differ: by elimination, the move that
     adds most to the others first; moves that add nothing are left out."""
     m = g.shape[0]
