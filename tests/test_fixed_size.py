@@ -196,3 +196,15 @@ def test_a_map_and_a_stream_learn_in_constant_memory(data):
     whole.partial_fit(chosen.transform(X), y, classes=[0, 1])
     np.testing.assert_allclose(blocks.coef_, whole.coef_, atol=1e-6)
     assert make_pipeline(chosen, whole).score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_many_rows_without_room_for_their_image_may_begin_on_a_sample(loss):
+    """Rows that are mapped block by block have no verbs for one row."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 4))
+    y = np.where((X**2).sum(axis=1) > 3.0, 1, -1)
+    settings = {"m": 20, "loss": loss, "random_state": 0, "tol": 1e-6}
+    small, large = (FixedSizeSVC(cache_size=size, **settings).fit(X, y) for size in (0.01, 100.0))
+    assert small.stop_reason_ == large.stop_reason_ == "gap"
+    assert small.certificate_.primal == pytest.approx(large.certificate_.primal, rel=1e-5)

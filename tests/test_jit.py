@@ -1,6 +1,7 @@
 """Compiled loops and their cache: never stale, never in the way."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from conftest import run_python
 
 import pegasos.core
 from pegasos.core import jit
-from pegasos.objective.losses import value
+from pegasos.objective.losses import Logistic, value
 
 PACKAGE = Path(pegasos.core.__file__).resolve().parents[1]
 needs_compiler = pytest.mark.jit
@@ -283,8 +284,11 @@ def test_a_verb_from_outside_may_make_arrays(monkeypatch):
         return value(loss, 10.0)
 
     monkeypatch.setattr(jit, "COUNTED", [])
-    assert [loop(Roomy(0.5)), loop(Roomy(1.0))] == [15.0, 30.0]
+    with ThreadPoolExecutor(3) as pool:  # the first to come compiles, the others wait
+        assert list(pool.map(loop, [Roomy(0.5), Roomy(1.0), Roomy(2.0)])) == [15.0, 30.0, 60.0]
     assert jit.COUNTED == ["loop"]
+    assert loop(Logistic()) == pytest.approx(value(Logistic(), 10.0))
+    assert jit.COUNTED == ["loop"]  # for arguments of another type it makes none
 
 
 @needs_compiler
@@ -296,3 +300,4 @@ def test_what_cannot_be_compiled_is_said(monkeypatch):
     monkeypatch.setattr(jit, "COUNTED", [])
     with pytest.raises(Exception, match="nothing_of_the_kind"):
         loop(1.0)
+    assert jit.COUNTED == []

@@ -16,6 +16,7 @@ from conftest import (
     turned,
 )
 from hypothesis import assume, given
+from hypothesis import strategies as st
 from test_newton import reference
 
 from pegasos.core.matrix import products
@@ -79,7 +80,7 @@ def test_the_estimate_is_the_gap_of_the_candidate(loss, intercept, way):
     for _ in range(5):
         state = solver.step(problem, state)
         proven = evaluate(problem, *solver.candidate(problem, state)).certificate
-        rel = 0.3 if intercept == "free" else 0.05  # what balancing a response costs is guessed
+        rel = 0.3 if intercept == "free" else 0.02  # what balancing a response costs is guessed
         assert state.estimate == pytest.approx(proven.gap, rel=rel, abs=1e-9 * proven.primal)
 
 
@@ -130,6 +131,11 @@ def test_a_sample_saves_steps_on_all_rows(loss):
     assert epochs[0] < epochs[1]
 
 
+def value_at(problem, w):
+    away = penalties(problem) * (w - problem.center)
+    return 0.5 * float(away @ away) + loss_sum(problem, problem.y * products(problem.rows, w))
+
+
 @every_loss
 @every_intercept
 @every_kind
@@ -137,19 +143,30 @@ def test_a_sample_saves_steps_on_all_rows(loss):
 @pytest.mark.parametrize("C", [0.1, 100.0])
 def test_a_small_sample_ends_where_steps_one_by_one_do(loss, intercept, kind, C):
     problem = tall_problem(loss, intercept, kind, C=C)
-    R = penalties(problem)
-    w = started(problem, problem.center, R, 1e-9)
+    w = started(problem, problem.center, penalties(problem), 1e-9)
     best = run(NewtonCG(sampling=False), problem, VERY_CLOSE).certificate.primal
-    away = w - problem.center
-    at = 0.5 * float(R * away @ away) + loss_sum(problem, problem.y * products(problem.rows, w))
-    assert at == pytest.approx(best, rel=1e-6)
+    assert value_at(problem, w) == pytest.approx(best, rel=1e-6)
+
+
+@every_loss
+@pytest.mark.parametrize("kind", ["dense-float64", "csr-float32-uint32"])
+@given(seed=SEEDS, scale=st.sampled_from([0.1, 1.0, 10.0]))
+def test_a_start_is_never_worse_than_the_centre(loss, kind, seed, scale):
+    """Far from 0 all rows may lie beyond the kink, and the first steps of a search too far."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 12)) * (rng.random((40, 12)) < rng.choice([0.1, 1.0]))
+    u = rng.normal(size=13)
+    y = np.where(X @ u[:12] > 0.0, 1.0, -1.0)
+    center = scale * rng.normal(size=13)
+    rows = make_rows(kind, X, 1.0)
+    problem = make_problem(rows, y, np.full(40, 10.0 ** rng.integers(-2, 4)), loss, center)
+    w = started(problem, center, penalties(problem), 3e-3)
+    assert value_at(problem, w) <= value_at(problem, center) * (1.0 + 1e-12)
 
 
 def test_a_start_that_cannot_be_factored_stays_where_it_is():
-    """A column of which no row knows, and no penalty on it."""
     problem = tall_problem(SquaredHinge())
-    R = penalties(problem)
-    R[-1] = 0.0
+    R = np.full_like(problem.center, np.nan)
     assert np.array_equal(started(problem, problem.center, R, 1e-3), problem.center)
 
 

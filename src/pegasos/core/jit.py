@@ -23,7 +23,7 @@ from pegasos.core.dispatch import HELPERS, ON_HELPER, ON_VERB, VERBS
 log = logging.getLogger("pegasos.jit")
 _PACKAGE = Path(__file__).resolve().parents[1]
 _lock = threading.RLock()
-COUNTED: list[str] = []  # loops that were to make no arrays, and do
+COUNTED: list[str] = []  # loops that were to make no arrays, and do with some arguments
 
 
 def hot(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,9 +51,8 @@ def _hot(function: Callable[..., Any], counting: bool) -> Callable[..., Any]:
             with _lock:
                 if not compiled:
                     compiled.append(_compile(function, counting))
-        used = compiled[-1]
         try:
-            return used(*args)
+            return compiled[0](*args)
         except SystemError as error:  # how a Ctrl-C shows that came while the loop ran
             cause: BaseException | None = error
             while cause is not None:
@@ -62,14 +61,11 @@ def _hot(function: Callable[..., Any], counting: bool) -> Callable[..., Any]:
                 cause = cause.__cause__
             raise
         except Exception as error:
-            outside = type(error).__module__ != "numba.core.errors"
-            if counting or outside or used is not compiled[0]:
+            if counting or type(error).__module__ != "numba.core.errors":
                 raise
         with _lock:
-            if len(compiled) == 1:  # a verb from outside makes arrays
-                COUNTED.append(function.__name__)
-                compiled.append(_compile(function, True))
-        return call(*args)
+            _count(function, compiled[0], args)
+        return compiled[0](*args)
 
     return call
 
@@ -85,15 +81,34 @@ def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _compile(function: Callable[..., Any], counting: bool) -> Any:
+def _compile(function: Callable[..., Any], counting: bool, cached: bool = True) -> Any:
     import numba
 
     _install()
-    dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=counting)(function)
-    cache = _disk_cache(function)
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        dispatcher = numba.njit(**options, _nrt=counting)(function)
+    except KeyError:  # a Numba without this option
+        dispatcher = numba.njit(**options)(function)
+    cache = _disk_cache(function) if cached else None
     if cache is not None:
         dispatcher._cache = cache
     return dispatcher
+
+
+def _count(function: Callable[..., Any], dispatcher: Any, args: tuple[Any, ...]) -> None:
+    """Give the dispatcher a loop with counts for such arguments: a verb makes arrays there.
+
+    It is kept on disk only if that verb may be one from outside.
+    """
+    from pegasos.core.llvm import outside
+
+    kinds = tuple(dispatcher.typeof_pyval(value) for value in args)
+    if kinds not in dispatcher.overloads:  # else another thread was here
+        counted = _compile(function, True, cached=bool(outside(kinds)))
+        counted.compile(kinds)
+        dispatcher.add_overload(counted.overloads[kinds])
+        COUNTED.append(function.__name__)
 
 
 @functools.cache

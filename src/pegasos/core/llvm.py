@@ -130,10 +130,10 @@ class HotCache(FunctionCache):
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         _, machine, code = super()._index_key(sig, codegen)
-        outside = tuple(
-            (cls.__module__, cls.__qualname__, jit.source_hash(cls)) for cls in _outside(sig)
+        sources = tuple(
+            (cls.__module__, cls.__qualname__, jit.source_hash(cls)) for cls in outside(sig)
         )
-        return (str(sig), outside, machine, code)
+        return (str(sig), sources, machine, code)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = None
@@ -155,10 +155,11 @@ class HotCache(FunctionCache):
 
 
 def _has_source(sig: Any) -> bool:
-    return all(jit.source_hash(cls) is not None for cls in _outside(sig))
+    return all(jit.source_hash(cls) is not None for cls in outside(sig))
 
 
-def _outside(sig: Any) -> list[type]:
+def outside(sig: Any) -> list[type]:
+    """The types in a signature that are not of this package."""
     return sorted(
         {cls for cls in _classes(sig) if cls.__module__.split(".")[0] != "pegasos"},
         key=lambda cls: (cls.__module__, cls.__qualname__),

@@ -1,7 +1,7 @@
 """Rows of monomials: a polynomial map of sparse rows, expanded while they are read.
 
 The loops run over pairs of non-zero entries (`core.monomials` has their columns). Arrays are taken
-out of their tuples once a row, since each time costs Numba an atomic count of references; blocks
+out of their tuples once a row, since each time may cost Numba an atomic count of references; blocks
 and what they are made from are plain numbers.
 """
 

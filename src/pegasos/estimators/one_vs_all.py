@@ -140,8 +140,9 @@ class Task(NamedTuple):
         """The attributes made of dual variables; `kept`: the numbers of the rows in X."""
         alpha = np.array([run.best.alpha for run in runs])
         used = np.flatnonzero((alpha != 0.0).any(axis=0))
-        mine, theirs = self.label[used] == np.array(self.targets)[:, None], alpha[:, used]
-        beta = np.where(mine, theirs, -theirs)
+        beta = alpha[:, used]
+        others = self.label[used] != np.array(self.targets)[:, None]
+        np.negative(beta, where=others, out=beta)
         return {"_dual_share": alpha / self.c, "support_": kept[used], "dual_coef_": beta}
 
 

@@ -86,12 +86,13 @@ def sweep(many: Many, places: list[tuple[int, int]], goal: Goal, seed: int) -> t
 def _groups(Cs: list[float]) -> list[list[int]]:
     """Places of falling values, in groups of about one size that do not reach beyond SPAN.
 
-    Those of one value take about as long as each other: an even number of them for two threads.
+    Groups of one value take about as long as each other, so their number is even, for two threads.
     """
     order = sorted(range(len(Cs)), key=lambda p: -Cs[p])
     count = -(-len(order) // LANES)
-    if len(set(Cs)) == 1 and count > 1:
-        count += count % 2
+    if len(set(Cs)) == 1:
+        parts = np.array_split(order, count + count % 2 if count > 1 else 1)
+        return [part.tolist() for part in parts]
     size = -(-len(order) // count)
     groups: list[list[int]] = []
     for p in order:

@@ -34,14 +34,13 @@ from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import Factor, diagonal_of, factored, solved
 from pegasos.solvers.newton import Curvature, followed, penalties
 from pegasos.solvers.newton_start import is_small, started
-from pegasos.solvers.responses import Responses, foretold, responses_along
+from pegasos.solvers.responses import FLAT, Responses, foretold, next_length, responses_along
 from pegasos.solvers.sample import sampled, stride
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 _RESIDUAL = 0.1  # of the gradient, where conjugate gradients stop
 _MOST = 60  # of their iterations in one step
 _USUAL = 4.0  # of their iterations with an M that is about right
-_FLAT = 0.2  # of the derivative along d at the start: where a line search ends
 
 
 class Response(NamedTuple):
@@ -259,22 +258,16 @@ def _moved(problem: Problem, at: Response, d: np.ndarray) -> tuple[Response, flo
     along, shrink = products(problem.rows, d), penalties(problem) * d
     d0, d1 = float((at.w - problem.center) @ shrink), float(d @ shrink)
     start = float(at.gradient @ d)
-    low, high, at_low, at_high, t = 0.0, np.inf, start, np.inf, 1.0
+    t, bracket = 1.0, (0.0, np.inf, start, np.inf)
     for k in range(60 if start < 0.0 else 0):
         found = responses_along(problem, at.scores, along, t)
         tilt = d0 + t * d1 - found.pull
         beyond = tilt > 0.0  # then the value decides
-        if abs(tilt) <= -_FLAT * start or (t >= 8.0 and not beyond):
+        if abs(tilt) <= -FLAT * start or (t >= 8.0 and not beyond):
             moved = _arrived(problem, at.w + t * d, found)
             if not beyond or moved.objective <= at.objective + 1e-14 * abs(at.objective):
                 return moved, t
-        if tilt < 0.0:
-            low, at_low = t, tilt
-        else:
-            high, at_high = t, tilt
-        secant = k % 2 == 0 and at_high < np.inf
-        middle = low - at_low * (high - low) / (at_high - at_low) if secant else 0.5 * (low + high)
-        t = 2.0 * t if high == np.inf else middle
+        t, bracket = next_length(k, t, tilt, bracket)
     return at, 0.0
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.matrix import few
 from pegasos.core.rows import (
+    by_row,
     is_single,
     n_columns,
     n_rows,
@@ -24,16 +24,14 @@ from pegasos.core.rows import (
     row_write,
     rows_axpy,
 )
-from pegasos.objective.losses import curvature
 from pegasos.objective.problem import Problem
-from pegasos.solvers.linalg import diagonal_of
-from pegasos.solvers.responses import Terms, along_block
+from pegasos.solvers.linalg import diagonal_of, factored, solved
+from pegasos.solvers.responses import FLAT, Terms, along_block, next_length
 
 _SMALL = 1 << 19  # numbers in the sample as an array: beyond, threads gain more
 _STEPS = 30
-_ROUNDING = 0.1  # that float32 may leave in the matrix, where R adds 1
+_ROUNDING = 0.1  # that float32 may leave in G, where R adds 1: more than in steps that prove
 _MANY = 0.2  # rows that changed, as a share: then BLAS is faster
-_FLAT = 0.2  # of the derivative along d at the start: where a line search ends
 
 
 class Sample(NamedTuple):
@@ -56,35 +54,43 @@ class Sample(NamedTuple):
 
 def is_small(problem: Problem) -> bool:
     """Whether to take these loops."""
-    return n_rows(problem.rows) * (n_columns(problem.rows) + 1) <= _SMALL
+    size = n_rows(problem.rows) * (n_columns(problem.rows) + 1)
+    return by_row(problem.rows) and size <= _SMALL
 
 
 def started(problem: Problem, w: np.ndarray, R: np.ndarray, noise: float) -> np.ndarray:
     """w after steps, until one gains less than `noise` of the objective."""
     at = _sample(problem, w, R)
     objective, before = _begin(problem, at), np.inf
+    at = at._replace(block=_block(problem, at))
     for _ in range(_STEPS):
         if not before - objective > noise * objective:
             break
         before, used = objective, _look(problem, at)
-        if used:
+        if used >= 0:
             at.G[:] = at.block[:used].T @ at.block[:used]
-        H = at.G.copy()
+        H = np.tril(at.G) + np.tril(at.G, -1).T
         diagonal_of(H)[:] += R
-        _, d, failed = dposv(H.T, -at.gradient, overwrite_a=1)
-        if failed:
+        try:
+            d = -solved(factored(H), at.gradient)
+        except np.linalg.LinAlgError:
             break
-        objective = _step(problem, at, d)
+        objective = _step(problem, at, d, objective)
     return at.w
 
 
 def _sample(problem: Problem, w: np.ndarray, R: np.ndarray) -> Sample:
-    n, d, rows = n_rows(problem.rows), len(w), problem.rows
-    mass = float(problem.c @ problem.q) * max(curvature(problem.loss, z) for z in (0.0, 0.5))
-    rough = is_single(rows) and not problem.free and 6e-8 * mass < _ROUNDING
-    block = np.empty((0 if few(rows) else n, d), np.float32 if rough else np.float64)
+    n, d = n_rows(problem.rows), len(w)
     of_rows = (np.zeros(n) for _ in range(7))
-    return Sample(w.copy(), R, np.zeros(d), np.zeros((d, d)), block, *of_rows)
+    return Sample(w.copy(), R, np.zeros(d), np.zeros((d, d)), np.empty((0, d)), *of_rows)
+
+
+def _block(problem: Problem, at: Sample) -> np.ndarray:
+    """Room for all rows, if BLAS is to make G; in float32 if its rounding is far below R."""
+    rows = problem.rows
+    n = 0 if few(rows) else n_rows(rows)
+    rough = is_single(rows) and not problem.free and 6e-8 * float(at.h @ problem.q) < _ROUNDING
+    return np.empty((n, len(at.w)), np.float32 if rough else np.float64)
 
 
 @hot
@@ -97,7 +103,7 @@ def _begin(problem, at):
 
 @hot_allocating
 def _look(problem, at):
-    """The gradient; G follows the rows that changed, or so many are written out to make it anew."""
+    """The gradient; G follows the rows that changed (-1), or so many are written out to make it."""
     g, h, before, n = at.gradient, at.h, at.before, at.h.shape[0]
     g[:] = 0.0
     rows_axpy(problem.rows, at.push, 0, n, g)
@@ -114,12 +120,12 @@ def _look(problem, at):
         elif not anew and h[i] != before[i]:
             row_outer(problem.rows, i, h[i] - before[i], at.G)
         before[i] = h[i]
-    return used
+    return used if anew else -1
 
 
 @hot
-def _step(problem, at, d):
-    """w + t d, where the derivative along d has nearly vanished, or w; the objective there."""
+def _step(problem, at, d, objective):
+    """w + t d, lower and where the derivative along d has nearly vanished, or w; P there."""
     n, w, R = at.scores.shape[0], at.w, at.R
     for i in range(n):
         at.along[i] = row_dot(problem.rows, i, d)
@@ -128,7 +134,9 @@ def _step(problem, at, d):
         d0 += R[k] * (w[k] - problem.center[k]) * d[k]
         d1 += R[k] * d[k] * d[k]
         start += at.gradient[k] * d[k]
-    t, losses = _search(problem, at, (d0, d1, start))
+    t, losses = _search(problem, at, (d0, d1, start), objective - _size(problem, at))
+    if t == 0.0:
+        return objective
     for k in range(w.shape[0]):
         w[k] += t * d[k]
     for i in range(n):
@@ -137,24 +145,19 @@ def _step(problem, at, d):
 
 
 @helper
-def _search(problem, at, line):
-    """t and the losses there."""
+def _search(problem, at, line, most):
+    """t and the losses there; beyond the lowest point the value decides, which is `most` now."""
     d0, d1, start = line
-    low, high, at_low, at_high, t = 0.0, np.inf, start, np.inf, 1.0
-    for k in range(60):
+    t, bracket = 1.0, (0.0, np.inf, start, np.inf)
+    for k in range(60 if start < 0.0 else 0):
         pull, losses = _respond(problem, at, t)
         tilt = d0 + t * d1 - pull
-        if abs(tilt) <= -_FLAT * start or (t >= 8.0 and tilt <= 0.0):
-            return t, losses
-        if tilt < 0.0:
-            low, at_low = t, tilt
-        else:
-            high, at_high = t, tilt
-        middle = 0.5 * (low + high)
-        if k % 2 == 0 and at_high < np.inf:
-            middle = low - at_low * (high - low) / (at_high - at_low)
-        t = 2.0 * t if high == np.inf else middle
-    return 0.0, _respond(problem, at, 0.0)[1]
+        if abs(tilt) <= -FLAT * start or (t >= 8.0 and tilt <= 0.0):
+            if tilt <= 0.0 or losses + t * (d0 + 0.5 * t * d1) <= most + 1e-14 * abs(most):
+                return t, losses
+        t, bracket = next_length(k, t, tilt, bracket)
+    _respond(problem, at, 0.0)
+    return 0.0, 0.0
 
 
 @helper

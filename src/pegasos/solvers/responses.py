@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.dispatch import generic
+from pegasos.core.dispatch import generic, helper
 from pegasos.core.jit import hot
 from pegasos.core.threads import run_blocks
 from pegasos.objective.certificate import conjugate_sum, feasible
@@ -20,6 +20,7 @@ from pegasos.objective.losses import conjugate, curvature, domain, dual_step, sl
 from pegasos.objective.problem import Problem
 
 _BLOCK = 1 << 16  # rows to a loop
+FLAT = 0.2  # of the derivative along d at the start: where a line search ends
 
 
 class Terms(NamedTuple):
@@ -66,6 +67,23 @@ def responses_along(problem: Problem, scores: np.ndarray, along: np.ndarray, t: 
         problem, lambda terms, k: _fill_along(terms, scores[k], along[k], t, _cut(out, k))
     )
     return Responses(*out, *sums)
+
+
+@helper
+def next_length(k, t, tilt, bracket):
+    """The t to try after the k-th, where the derivative along d is `tilt`, and the new bracket.
+
+    A bracket is (low, high, tilt at low, tilt at high); secants and halves take turns.
+    """
+    low, high, at_low, at_high = bracket
+    if tilt < 0.0:
+        low, at_low = t, tilt
+    else:
+        high, at_high = t, tilt
+    middle = 0.5 * (low + high)
+    if k % 2 == 0 and at_high < np.inf:
+        middle = low - at_low * (high - low) / (at_high - at_low)
+    return (2.0 * t if high == np.inf else middle), (low, high, at_low, at_high)
 
 
 def proximal_responses(problem: Problem, alpha: np.ndarray, q: float, scores) -> Proximal:
