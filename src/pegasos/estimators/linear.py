@@ -48,9 +48,9 @@ COMMON = """C : float, default=1.0
         "auto" chooses and records why in `solver_`; "newton_cg" is for squared hinge and logistic
         loss, "interior" for hinge and pinball.
     n_threads : int, default=None
-        Threads; None means all cores. The same number gives the same bits. Another number gives
-        the same, unless descent runs over some three million entries or more: there threads share
-        the rows, and the answer is another one within tol.
+        Threads; None means all cores. With a fixed random_state the same number gives the same
+        bits. So does another number, unless descent runs over some three million entries or more:
+        there threads share the rows, and the answer is another one within tol.
     random_state : int, RandomState or None, default=None
         Seed of the order of rows in coordinate descent.
     warm_start : bool, default=False

@@ -25,6 +25,8 @@ from pegasos.objective.losses import Perceptron, Pinball, is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.auto import Auto, solver_named
 from pegasos.solvers.driver import Driver, Progress, Solver, Stop, run
+from pegasos.solvers.dual import Dual
+from pegasos.solvers.intercept import FreeIntercept
 
 NAMES = (*SOLVERS, *PRESETS)
 ACCURACY = 1e-8
@@ -152,8 +154,13 @@ def compare(
 
 
 def warm_up(problem: Problem, methods: Mapping[str, Method], test: Holdout | None = None) -> None:
-    """Compile what a comparison runs, on a problem of the same kind with few rows."""
+    """Compile what a comparison runs, on a problem of the same kind with few rows.
+
+    These may end before the epoch in which descent begins with second-order steps.
+    """
     run(Auto(), problem, Stop(max_epochs=30))
+    hasty = Dual(patience=1)
+    run(FreeIntercept(hasty) if problem.free else hasty, problem, Stop(0.0, max_epochs=30))
     for method in methods.values():
         curve(problem, method, Limit(3, math.inf), 0, test)
 
