@@ -139,7 +139,7 @@ def test_threads_that_work_against_each_other_retreat(monkeypatch, loss, threads
     X[np.arange(600), rng.integers(0, 40, 600)] = 1.0
     rows, y = make_rows("csr-float64-uint32", X, 3.0), rng.choice([-1.0, 1.0], 600)
     problem = make_problem(rows, y, np.full(600, 10.0), loss, np.zeros(41))
-    gaps, solver = [], Dual(shrinking=False)
+    gaps, solver = [], Dual(shrinking=False, memory=0)
     for n in (1, threads):
         with use_threads(n):
             state = solver.init(problem, 0)
