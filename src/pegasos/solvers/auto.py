@@ -30,7 +30,7 @@ from pegasos.solvers.newton_cg import MAX_COLUMNS, NewtonCG
 
 MANY_EPOCHS = {"newton": 60, "newton_cg": 300, "interior": 300}  # before this one may follow
 TOGETHER = 4.0  # problems that descent solves in the time of one, where they share the rows
-FEW_EPOCHS = 12.0  # of descent on wide data, where its epochs stay whole and many
+FEW_EPOCHS = 12.0  # of descent on wide data, where nothing makes epochs shorter or fewer
 
 
 class Choice(NamedTuple):

@@ -9,7 +9,7 @@ Update:   alpha <- alpha + t (clip(alpha + sum_j theta_j S_j) - alpha), G theta 
           in the span that goes at most nine tenths of the way to a bound, where l*'' has no end;
           t is the first of 1, 1/2, 1/4 that raises D, else 0
 
-An epoch with such a loss moves every row, so a step costs a fifth of it or less, and pays early.
+An epoch with such a loss moves every row: the sums of a step cost little beside it, and pay early.
 """
 
 from __future__ import annotations
