@@ -187,7 +187,7 @@ def test_neighbours_of_rows_sorted_by_class_need_no_more_epochs(monkeypatch):
         rows=rows, y=problem.y[order], c=problem.c[order], q=problem.q[order]
     )
     free = run(Dual(), problem, CLOSE)
-    monkeypatch.setattr(dual, "near_rows", lambda entries, n: 4)
+    monkeypatch.setattr(dual, "near_rows", lambda entries: 4)
     near, again = run(Dual(), problem, CLOSE), run(Dual(), problem, CLOSE)
     assert free.stop_reason == near.stop_reason == "gap"
     assert near.state.epoch <= 1.5 * free.state.epoch

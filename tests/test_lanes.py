@@ -14,8 +14,11 @@ from pegasos.core.rows import CsrRows, DenseRows
 from pegasos.core.threads import use_threads
 from pegasos.core.zeros import without_zeros
 from pegasos.objective.certificate import evaluate, evaluate_all
+from pegasos.objective.losses import Hinge
+from pegasos.objective.problem import make_problem
 from pegasos.solvers.lane_moves import combined
-from pegasos.solvers.lanes import Goal, Lane, Many, descend
+from pegasos.solvers.lane_steps import epochs
+from pegasos.solvers.lanes import Goal, Lane, Many, _Group, descend
 
 
 def many(problem, factors, c=None):
@@ -24,6 +27,26 @@ def many(problem, factors, c=None):
     label = (problem.y > 0).astype(int)
     lanes = [Lane(1, factor, problem.center, c) for factor in factors]
     return Many(problem, label, lanes)
+
+
+@pytest.mark.parametrize("n", [400, 5000])
+def test_epochs_in_one_loop_are_those_of_a_loop_each(n):
+    """Each draws an order of the rows that are left, wherever the loop was entered."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 60))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0, 1, 0)
+    shared = make_problem(DenseRows(X, 0.0), np.where(y == 1, 1.0, -1.0), np.ones(n), Hinge())
+    answers = []
+    for at_once in (1, 6):
+        group = _Group(many(shared, [0.01, 1.0]), [0, 1], Goal(1e-9, 6), 0)
+        group._begin()
+        place = (0, group.active, 1 << 40, 0)
+        for last in range(at_once, 7, at_once):
+            place = epochs(group.problem, group.state, place, (1e-12, last, 0), group.rng)
+        assert place[3] == 6 and place[1] < n
+        answers.append(group.state)
+    for one, other in zip(*answers, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_lines_begin_where_cache_lines_do():

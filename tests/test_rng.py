@@ -100,13 +100,12 @@ def test_every_permutation_is_as_likely():
     seed=SEEDS,
     stays=st.lists(st.booleans(), min_size=1, max_size=60),
     near=st.integers(1, 70),
-    places=st.integers(1, 9),
 )
 @pytest.mark.bounds
-def test_an_arrangement_holds_each_that_stays_once_and_neighbours_close(seed, stays, near, places):
+def test_an_arrangement_holds_each_that_stays_once_and_neighbours_close(seed, stays, near):
     def arranged():
         rows, out = np.arange(len(stays)), np.full(len(stays), -1)
-        count = arrange(rows, len(rows), np.array(stays), out, (near, places, stream(seed)))
+        count = arrange(rows, len(rows), np.array(stays), out, (near, stream(seed)))
         np.testing.assert_array_equal(rows[:count], np.flatnonzero(stays))
         return out[:count]
 
@@ -114,12 +113,13 @@ def test_an_arrangement_holds_each_that_stays_once_and_neighbours_close(seed, st
     assert sorted(out) == list(np.flatnonzero(stays))
     groups = np.searchsorted(np.flatnonzero(stays), out) // near
     for group in set(groups):
-        assert np.ptp(np.flatnonzero(groups == group)) < near * places
+        at = np.flatnonzero(groups == group)
+        assert np.ptp(at) < 4 * near and (np.diff(out[at]) > 0).all()
     np.testing.assert_array_equal(out, arranged())
 
 
-def test_one_group_is_any_permutation():
+def test_groups_of_one_are_any_permutation():
     out, order = np.empty(40, dtype=np.int64), np.arange(40)
-    arrange(np.arange(40), 40, np.ones(40, dtype=bool), out, (40, 8, stream(3)))
+    arrange(np.arange(40), 40, np.ones(40, dtype=bool), out, (1, stream(3)))
     shuffle(order, 40, stream(3))
     np.testing.assert_array_equal(out, order)

@@ -59,11 +59,11 @@ def deal(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tup
     """Leave of rows[:n] those i with stays[i], and write them to out in a random order; returns
     their number.
 
-    With pace = (near, places, rng), `near` neighbours in memory come close to each other, mixed
-    with those of `places` - 1 other places: what is near is visited within a short time, and yet a
-    stretch of rows is one of the whole. All in one place is any permutation.
+    With pace = (near, rng), groups of `near` neighbours come in any order, one of each of four
+    groups in turns: memory is read forwards in four places, and yet a stretch of rows is one of
+    several places. near = 1 is any permutation.
     """
-    near, places, rng = pace
+    near, rng = pace
     left = 0
     for s in range(n):
         i = rows[s]
@@ -74,15 +74,16 @@ def deal(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tup
     for g in range(many):
         groups[g] = g
     permute(groups, many, rng)
-    count, first = 0, 0
-    for g in range(many):
-        start = groups[g] * near
-        for s in range(start, min(left, start + near)):
-            out[count] = rows[s]
-            count += 1
-        if (g + 1) % places == 0 or g + 1 == many:
-            permute(out[first:count], count - first, rng)
-            first = count
+    count, last = 0, many - 1
+    for g in range(0, many, 4):
+        h, k, m = min(g + 1, last), min(g + 2, last), min(g + 3, last)
+        four = groups[g], groups[h], groups[k], groups[m]
+        for t in range(near):
+            for place in range(min(4, many - g)):
+                s = four[place] * near + t
+                if s < left:
+                    out[count] = rows[s]
+                    count += 1
     return left
 
 

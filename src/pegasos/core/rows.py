@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import generic, helper
+from pegasos.core.entries import axpy, dot
 from pegasos.core.prefetch import prefetch
 
 _PIECES, _PIECE = 64, 512  # of the columns: the sample that `often` goes by
@@ -198,21 +199,9 @@ def _(rows, i, w):
 
 @row_dot.register(CsrRows)
 def _(rows, i, w):
-    """Four sums side by side, since one would wait for each addition before the next."""
-    x, j = rows.values, rows.columns
-    a, b, c, d = rows.bias * w[rows.width], 0.0, 0.0, 0.0
-    k, end = rows.starts[i], rows.starts[i + 1]
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    while k + three < end:
-        a += x[k] * w[j[k]]
-        b += x[k + one] * w[j[k + one]]
-        c += x[k + two] * w[j[k + two]]
-        d += x[k + three] * w[j[k + three]]
-        k += four
-    while k < end:
-        a += x[k] * w[j[k]]
-        k += one
-    return (a + b) + (c + d)
+    first, end = rows.starts[i], rows.starts[i + 1]
+    last = rows.bias * w[rows.width]
+    return last + dot(rows.values[first:end], rows.columns[first:end], w)
 
 
 @row_axpy.register(DenseRows)
@@ -249,8 +238,8 @@ def _(rows, a, start, stop, w):
 
 @row_axpy.register(CsrRows)
 def _(rows, i, a, w):
-    for k in range(rows.starts[i], rows.starts[i + 1]):
-        w[rows.columns[k]] += a * rows.values[k]
+    first, end = rows.starts[i], rows.starts[i + 1]
+    axpy(rows.values[first:end], rows.columns[first:end], a, w)
     if rows.bias != 0.0:
         w[rows.width] += a * rows.bias
 

@@ -43,7 +43,6 @@ from pegasos.solvers import curved_moves
 from pegasos.solvers.curved_moves import LEAST, PATIENCE, is_curved
 from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
 from pegasos.solvers.steps import (
-    PLACES,
     Place,
     Tally,
     near_rows,
@@ -162,9 +161,9 @@ class Dual:
         """One epoch over the active rows, or a slice of a long one."""
         if state.cursor == 0:
             state = self._combine(problem, self._look(problem, state))
-            near = near_rows(n_entries(problem.rows), len(state.order))
+            near = near_rows(n_entries(problem.rows))
             left = state.listed, state.active, state.stays, state.order
-            state = state._replace(active=arrange(*left, (near, PLACES, state.rng)))
+            state = state._replace(active=arrange(*left, (near, state.rng)))
         span, threads = (state.cursor, state.active), max(1, allowed() >> state.quarrels)
         state = state.plus(*advance(problem, _place(state), span, threads))
         if state.cursor < state.active:

@@ -26,7 +26,7 @@ from pegasos.objective.losses import (
     dual_step,
     value,
 )
-from pegasos.solvers.steps import PLACES, near_rows, reach, settled, up_to_date
+from pegasos.solvers.steps import near_rows, reach, settled, up_to_date
 
 _AHEAD = 3  # rows between a prefetch and the use of the row
 _FAR = 8  # the same for the numbers that belong to a row
@@ -95,17 +95,17 @@ def epochs(problem, state, place, goal, rng):
     """
     cursor, active, visits, epoch = place
     share, last, least = goal
-    near = near_rows(n_entries(problem.rows), active)
+    near = near_rows(n_entries(problem.rows))
     while visits > 0:
         if cursor == 0:
-            active = deal(state.listed, active, state.wanted, state.order, (near, PLACES, rng))
+            active = deal(state.listed, active, state.wanted, state.order, (near, rng))
         cursor, visits = _sweep(problem, state, (cursor, active, visits))
         if cursor >= active:
             if epoch < 10 or epoch % 8 == 0:  # it changes little, and costs a pass over W
                 _measure(state)
-            near = _close(problem, state, share)
+            arrived = _close(problem, state, share)
             cursor, epoch = 0, epoch + 1
-            if near or active == 0 or epoch >= last or visits <= least:
+            if arrived or active == 0 or epoch >= last or visits <= least:
                 break
     return cursor, active, visits, epoch
 

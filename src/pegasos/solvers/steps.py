@@ -13,9 +13,8 @@ from pegasos.objective.losses import slope, value, visit
 
 _AHEAD = 3  # rows between a prefetch and the use of the row
 _FAR = 8  # the same for the numbers that belong to a row
-_CACHED = 1 << 20  # entries that are near the processor in any order of rows
-_NEAR, PLACES = 4, 8  # rows that follow each other in memory, groups of them that are mixed
-_LARGE, _NEARER = 1 << 23, 16  # entries that no cache holds, and such rows then
+_CACHED = 1 << 18  # entries that are near the processor in any order of rows
+_NEAR = 16  # rows that follow each other in memory
 
 
 class Tally(NamedTuple):
@@ -45,11 +44,9 @@ class Place(NamedTuple):
 
 
 @helper
-def near_rows(entries, n):
-    """How many neighbours are visited close to each other, of n rows with so many entries."""
-    if entries > _LARGE:
-        return _NEARER
-    return _NEAR if entries > _CACHED else max(1, n)
+def near_rows(entries):
+    """How many neighbours are visited close to each other, of rows with so many entries."""
+    return _NEAR if entries > _CACHED else 1
 
 
 @helper
