@@ -27,6 +27,7 @@ from pegasos.objective.problem import make_problem
 from pegasos.solvers import dual
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.dual import Dual
+from pegasos.solvers.intercept import FreeIntercept
 
 pytestmark = [
     pytest.mark.filterwarnings("error"),
@@ -99,6 +100,26 @@ def test_it_reaches_the_gap_on_any_small_problem(loss, intercept, seed):
 def test_it_reaches_the_gap_on_the_samples(name, loss, kind):
     problem = sample_problem(name, loss, kind, C=0.01)
     assert run(Dual(), problem, CLOSE).stop_reason == "gap"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("free", [False, True])
+def test_a_run_may_end_within_an_epoch(free):
+    """Where the gap falls fast it is estimated after each quarter, as well as after an epoch."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 60)) / 8.0
+    y = np.sign(X[:, 0] + 0.1 * rng.normal(size=len(X)))
+    rows = make_rows("csr-float64-uint32", X, float(free))
+    problem = make_problem(rows, y, np.full(len(y), 0.1), Logistic(), free=free)
+    solver = FreeIntercept(Dual()) if free else Dual()
+    state, within = solver.init(problem, 0), 0
+    while state.epoch < 4:
+        before, state = state.epoch, solver.step(problem, state)
+        exact = evaluate(problem, *solver.candidate(problem, state)).certificate.gap
+        if state.epoch > 1:
+            assert exact <= state.estimate <= 6.0 * exact
+        within += state.epoch == before
+    assert within == 6
 
 
 @every_loss
@@ -368,6 +389,7 @@ from pegasos.objective.problem import make_problem
 from pegasos.solvers import team
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.dual import Dual
+from pegasos.solvers.intercept import FreeIntercept
 
 team._WORTH = team._PAYS = 0.0
 signal.signal(signal.SIGINT, signal.default_int_handler)

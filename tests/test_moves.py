@@ -105,7 +105,7 @@ def test_a_curved_step_is_newtons_in_the_span_of_the_moves():
     alpha, (k, r) = state.alpha.copy(), parabola(Logistic())
     place = moves.Place(state.alpha, state.w, state.order, state.stays, np.inf, k, r, state.often)
     margins = evaluate(problem, alpha).margins
-    past = curved_moves.combined(problem, place, state.past, state.visits)
+    past = curved_moves.combined(problem, place, state.past, state.gain, state.visits)
     newest = (past.oldest - 1) % len(past.g)
     step = state.alpha - alpha
     S = past.S.copy()

@@ -27,7 +27,9 @@ from pegasos.solvers.moves import Moves, solution
 from pegasos.solvers.steps import Place
 
 PATIENCE = 4  # epochs before the first move is remembered
-LEAST = 1e-11  # gap, of the objective: below, moves are rounding, of which w has another than alpha
+_LEAST = (
+    1e-11  # gap, of the objective: below, moves are rounding, of which w has another than alpha
+)
 _FAR = 0.9  # of the way to a bound
 _EDGE = 1e-12  # of c: who is so near to a bound does not take part
 _LENGTHS = (1.0, 0.5, 0.25)
@@ -46,8 +48,14 @@ def _(problem):
     return bool(np.isfinite(middle) and np.isfinite(rise(problem.loss, middle)).all())
 
 
-def combined(problem: Problem, place: Place, moves: Moves, visits: int) -> Moves:
-    """Step to about the best combination of the moves, the one at hand included.
+def is_far(state: Any) -> bool:
+    """Whether moves are more than rounding."""
+    return bool(state.estimate > _LEAST * abs(state.objective))
+
+
+def combined(problem: Problem, place: Place, moves: Moves, gain: float, visits: int) -> Moves:
+    """Step to about the best combination of the moves, the one at hand included; `gain`, what it
+    gained, is for other duals.
 
     alpha and w of `place` are changed; the step becomes a part of the move.
     """

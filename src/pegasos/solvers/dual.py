@@ -15,7 +15,8 @@ Moves:     after `patience` epochs, where the dual is quadratic, each epoch begi
 Stopping:  `estimate`, the sum over the epoch of c_i l(z_i) + c_i l*(-alpha_i/c_i) + alpha_i z_i:
            each term is >= 0 and their sum at one w is the duality gap. The terms are of margins
            before each step, so the sum is about half an epoch old; by the fall since the last
-           one it is brought up to date. The driver certifies.
+           one it is brought up to date; so it is within an epoch, where the gap falls fast. The
+           driver certifies.
 
 The loop is the same for the problem of several classes; what it does with a row are verbs, for that
 one in `solvers.crammer_singer`.
@@ -34,26 +35,19 @@ from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine, products
 from pegasos.core.rng import arrange, stream
-from pegasos.core.rows import n_entries, n_rows
+from pegasos.core.rows import n_entries, n_rows, row_work
 from pegasos.core.threads import allowed
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import domain, parabola, value
 from pegasos.objective.problem import Problem
-from pegasos.solvers import curved_moves
-from pegasos.solvers.curved_moves import LEAST, PATIENCE, is_curved
-from pegasos.solvers.moves import Moves, combined, moved, no_moves, worthwhile
-from pegasos.solvers.steps import (
-    Place,
-    Tally,
-    near_rows,
-    reach,
-    settled,
-    steps,
-    up_to_date,
-)
-from pegasos.solvers.team import frequent_columns, pace_of, team_steps
+from pegasos.solvers import curved_moves, moves
+from pegasos.solvers.moves import Moves, no_moves, worthwhile
+from pegasos.solvers.steps import Place, Tally, near_rows, reach, settled, steps, up_to_date
+from pegasos.solvers.team import frequent_columns, is_shared, pace_of, team_steps
 
 SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
+_PART = 2.5e5  # of the work of an epoch: less is not worth a return to Python
+_FAST = 0.55  # the root of a fall from one epoch to the next
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
 
 
@@ -117,7 +111,7 @@ class Dual:
     caution: float = 0.002
     shrinking: bool = True
     memory: int = 3
-    patience: int = 20
+    patience: int = moves.PATIENCE
 
     def init(self, problem: Any, seed: int, alpha: np.ndarray | None = None) -> DualState:
         n = n_rows(problem.rows)
@@ -164,10 +158,11 @@ class Dual:
             near = near_rows(n_entries(problem.rows))
             left = state.listed, state.active, state.stays, state.order
             state = state._replace(active=arrange(*left, (near, state.rng)))
-        span, threads = (state.cursor, state.active), max(1, allowed() >> state.quarrels)
+        threads = max(1, allowed() >> state.quarrels)
+        span = state.cursor, _pause(problem, state, threads)
         state = state.plus(*advance(problem, _place(state), span, threads))
         if state.cursor < state.active:
-            return state
+            return _underway(state)
         away = state.w - problem.center
         objective = 0.5 * float(np.vdot(away, away)) + state.losses + state.aside
         return state._replace(
@@ -193,23 +188,15 @@ class Dual:
 
     def _combine(self, problem: Any, state: DualState) -> DualState:
         """Go to the best point in the span of the last moves, once descent has had its epochs."""
-        curved = np.isnan(state.k) and is_curved(problem)
-        patience = min(self.patience, PATIENCE) if curved else self.patience
-        if not self.memory or state.epoch < patience or (np.isnan(state.k) and not curved):
+        kind = _kind_of_moves(problem, state)
+        if not (self.memory and kind) or state.epoch < min(self.patience, kind.PATIENCE):
             return state
         place, visits = _place(state), state.visits
         if state.past is None:
             return state._replace(past=no_moves(problem, place, visits, self.memory), gain=0.0)
-        if curved:
-            far = state.estimate > LEAST * abs(state.objective)
-        else:
-            far = moved(state.gain, state.objective)
-        if not (far and worthwhile(problem, place, visits - state.past.visits)):
+        if not (kind.is_far(state) and worthwhile(problem, place, visits - state.past.visits)):
             return state
-        if curved:
-            past = curved_moves.combined(problem, place, state.past, visits)
-        else:
-            past = combined(problem, place, state.past, state.gain, visits)
+        past = kind.combined(problem, place, state.past, state.gain, visits)
         return state._replace(past=past, gain=0.0, still=False)
 
     def radius(self, gap: float) -> float:
@@ -236,6 +223,32 @@ class Dual:
             aside = part(problem, _place(state), margins)
         mark = min(state.mark, _NEXT_LOOK * gap)
         return state._replace(active=len(state.listed), aside=aside, mark=mark)
+
+
+def _kind_of_moves(problem: Any, state: DualState) -> Any:
+    """The module that knows their dual; None: it has no second-order steps."""
+    if not np.isnan(state.k):
+        return moves
+    return curved_moves if curved_moves.is_curved(problem) else None
+
+
+def _pause(problem: Any, state: DualState, threads: int) -> int:
+    """The end of the epoch, or of a quarter of it: where the gap falls fast, a part of an epoch may
+    be all that is left to do."""
+    falls = state.estimate <= _FAST * state.summed
+    if not falls or is_shared(problem, state.active, threads):
+        return state.active
+    quarter = max(state.active // 4, int(_PART / max(1.0, row_work(problem.rows))))
+    end = state.cursor + quarter
+    return end if end + quarter // 2 < state.active else state.active
+
+
+def _underway(state: DualState) -> DualState:
+    """With an estimate within an epoch, from the share of it that is done."""
+    if not state.summed > 0.0:
+        return state
+    share = state.cursor / state.active
+    return state._replace(estimate=float(up_to_date(state.terms, state.summed, share)))
 
 
 def _place(state: DualState) -> Place:

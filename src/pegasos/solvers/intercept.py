@@ -80,9 +80,9 @@ class FreeIntercept:
 
     def step(self, problem: Any, state: InterceptState) -> InterceptState:
         inner = self.solver.step(state.problem, state.inner)
-        if inner.epoch == state.inner.epoch:
-            return state._replace(inner=inner)
         pull = float(np.abs(imbalance(problem, inner.alpha)).sum())
+        if inner.epoch == state.inner.epoch:
+            return state._replace(inner=inner, estimate=inner.estimate + pull)
         balanced = pull <= 1e-15 * float(np.abs(inner.alpha).sum())
         inner = inner._replace(exhausted=inner.exhausted and balanced)
         inner = self._recentered(state.problem, inner, np.copy(inner.w[-1]))

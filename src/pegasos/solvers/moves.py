@@ -15,6 +15,9 @@ Slopes:   followed from move to move (the gain of an epoch is summed over its st
 
 Of several classes (`solvers.crammer_singer`) alpha and w are matrices; each U_j is w in one line.
 
+`curved_moves` has the same verbs (`is_far`, `combined`) and a patience of its own for a dual that
+is not quadratic.
+
 With one move this is conjugate gradients with an epoch of descent as preconditioner; since that is
 not symmetric and changes from epoch to epoch, a few moves do better. What the clip and the rows
 aside take away from a move costs a look at those rows, and at no others.
@@ -36,6 +39,7 @@ from pegasos.objective.losses import slope
 from pegasos.objective.problem import Problem
 from pegasos.solvers.steps import Place
 
+PATIENCE = 20  # epochs before the first move is remembered
 _SAME = 1e-10  # of 1: moves that agree so far say nothing new
 _NOTHING = 1e-20  # of the objective: the gain of steps in the last digit
 _COLUMNS = 1024  # of a block that stays in cache
@@ -171,9 +175,9 @@ def _stiffness(problem: Any, r: float, a: np.ndarray, others: np.ndarray) -> Any
     return (r * a / problem.c) @ others if r else 0.0
 
 
-def moved(gain: float, objective: float) -> bool:
-    """Whether steps gained more than the last digit holds."""
-    return gain > _NOTHING * abs(objective)
+def is_far(state: Any) -> bool:
+    """Whether the steps of descent since the last move gained more than the last digit holds."""
+    return bool(state.gain > _NOTHING * abs(state.objective))
 
 
 @hot_allocating

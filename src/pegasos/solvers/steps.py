@@ -65,12 +65,16 @@ def reach(caution, gap):
 
 
 @helper
-def up_to_date(terms, before):
-    """The gap after an epoch that has summed these terms, and the epoch before it `before`.
+def up_to_date(terms, before, share=1.0):
+    """The gap after such a share of an epoch has summed these terms, and the epoch before `before`.
 
-    They are of margins before each step, half an epoch old: so is the root of their fall.
+    The rows to come have what those at hand had before their steps; of rows that were visited the
+    terms are half an epoch old: so is the root of their fall.
     """
-    return terms * np.sqrt(min(1.0, max(0.0, terms / before))) if before > 0.0 else terms
+    level = terms / share
+    if not before > 0.0:
+        return level
+    return level * (1.0 - share + share * np.sqrt(min(1.0, max(0.0, level / before))))
 
 
 @helper
