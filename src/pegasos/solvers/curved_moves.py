@@ -26,7 +26,7 @@ from pegasos.objective.problem import Problem
 from pegasos.solvers.moves import Moves, solution
 from pegasos.solvers.steps import Place
 
-PATIENCE = 4  # epochs before the first move is remembered
+_PATIENCE = 4  # epochs before the first move is remembered
 _LEAST = (
     1e-11  # gap, of the objective: below, moves are rounding, of which w has another than alpha
 )
@@ -46,6 +46,11 @@ def _(problem):
     low, high = domain(problem.loss)
     middle = 0.5 * (low + high)
     return bool(np.isfinite(middle) and np.isfinite(rise(problem.loss, middle)).all())
+
+
+def patience(state: Any) -> int:
+    """Epochs before the first move is remembered."""
+    return _PATIENCE
 
 
 def is_far(state: Any) -> bool:

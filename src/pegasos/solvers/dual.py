@@ -189,7 +189,7 @@ class Dual:
     def _combine(self, problem: Any, state: DualState) -> DualState:
         """Go to the best point in the span of the last moves, once descent has had its epochs."""
         kind = _kind_of_moves(problem, state)
-        if not (self.memory and kind) or state.epoch < min(self.patience, kind.PATIENCE):
+        if not (self.memory and kind) or state.epoch < min(self.patience, kind.patience(state)):
             return state
         place, visits = _place(state), state.visits
         if state.past is None:

@@ -15,8 +15,8 @@ Slopes:   followed from move to move (the gain of an epoch is summed over its st
 
 Of several classes (`solvers.crammer_singer`) alpha and w are matrices; each U_j is w in one line.
 
-`curved_moves` has the same verbs (`is_far`, `combined`) and a patience of its own for a dual that
-is not quadratic.
+`curved_moves` has the same verbs (`patience`, `is_far`, `combined`) for a dual that is not
+quadratic.
 
 With one move this is conjugate gradients with an epoch of descent as preconditioner; since that is
 not symmetric and changes from epoch to epoch, a few moves do better. What the clip and the rows
@@ -39,7 +39,8 @@ from pegasos.objective.losses import slope
 from pegasos.objective.problem import Problem
 from pegasos.solvers.steps import Place
 
-PATIENCE = 20  # epochs before the first move is remembered
+PATIENCE = 20  # epochs before the first move is remembered, at most
+_EARLY = 8  # the same where each variable has a curvature of its own
 _SAME = 1e-10  # of 1: moves that agree so far say nothing new
 _NOTHING = 1e-20  # of the objective: the gain of steps in the last digit
 _COLUMNS = 1024  # of a block that stays in cache
@@ -91,8 +92,9 @@ def combined(problem: Any, place: Place, moves: Moves, gain: float, visits: int)
     """
     k, (S, U, G, g, *_) = moves.oldest, moves
     w, w0, v = place.w.reshape(-1), problem.center.reshape(-1), moves.v.reshape(-1)
-    S[..., k] = place.alpha - moves.alpha
-    along = _close(U, k, w, w0, v) + _stiffness(problem, place.r, S[..., k], S)
+    flat = S.reshape(-1, len(g)), place.alpha.reshape(-1), moves.alpha.reshape(-1)
+    _differ(k, *flat)
+    along = _close(U, k, w, w0, v) + _stiffness(problem, place, S, moves.alpha, place.alpha)[0]
     G[k], G[:, k] = along, along
     g -= along
     b = problem.center[-1]
@@ -102,22 +104,38 @@ def combined(problem: Any, place: Place, moves: Moves, gain: float, visits: int)
     theta = solution(G, g)
     dw, target = _combination(U, theta), np.empty_like(place.alpha)
     tilt = float(theta @ g) + aim(problem, place, (S, theta), dw.reshape(place.w.shape), target)
-    change = target - place.alpha
     along, bend = _bends(U, dw)
-    bend += float(_stiffness(problem, place.r, change, change))
+    stiff = _stiffness(problem, place, S, place.alpha, target)
+    along, bend = along + stiff[0], bend + stiff[1]
     t = min(1.0, tilt / bend) if tilt > 0.0 and bend > 0.0 else 0.0
     if t > 0.0:
-        along += _stiffness(problem, place.r, change, S)
         g -= t * along
         g[k] += t * (tilt - t * bend)
         G[k] += t * along
         G[:, k] = G[k]
         G[k, k] += t * (along[k] + t * bend)
-        place.alpha[:] = target if t == 1.0 else place.alpha + t * change
-        S[..., k] = place.alpha - moves.alpha
+    _go(t, target.reshape(-1), k, *flat)
     _take(t, dw, U[k], w, w0, v)
-    moves.alpha[:] = place.alpha
     return moves._replace(b=np.copy(b), visits=visits, oldest=(k + 1) % len(g))
+
+
+@hot
+def _differ(k, S, alpha, before):
+    """S_k = alpha - before"""
+    for i in range(alpha.shape[0]):
+        S[i, k] = alpha[i] - before[i]
+
+
+@hot
+def _go(t, target, k, S, alpha, before):
+    """A step of length t towards the target, which is a part of move k; the next begins there."""
+    for i in range(alpha.shape[0]):
+        if t == 1.0:
+            alpha[i] = target[i]
+        elif t > 0.0:
+            alpha[i] += t * (target[i] - alpha[i])
+        S[i, k] = alpha[i] - before[i]
+        before[i] = alpha[i]
 
 
 @hot_allocating
@@ -170,9 +188,19 @@ def _take(t, dw, move, w, w0, v):
         v[j] = w[j] - w0[j]
 
 
-def _stiffness(problem: Any, r: float, a: np.ndarray, others: np.ndarray) -> Any:
-    """a' diag(r / c) others: what the parabolas of the rows add to a curvature."""
-    return (r * a / problem.c) @ others if r else 0.0
+def _stiffness(problem: Any, place: Place, S: np.ndarray, start: np.ndarray, to: np.ndarray) -> Any:
+    """What the parabolas of the rows add to the curvatures of a way with the moves and with itself:
+    d' diag(r / c) S and d' diag(r / c) d, d = to - start."""
+    if place.r == 0.0:
+        return 0.0, 0.0
+    d = to - start
+    pull = place.r * d / problem.c
+    return pull @ S, float(pull @ d)
+
+
+def patience(state: Any) -> int:
+    """Epochs before the first move is remembered."""
+    return _EARLY if state.r > 0.0 else PATIENCE
 
 
 def is_far(state: Any) -> bool:
