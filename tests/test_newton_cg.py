@@ -80,7 +80,7 @@ def test_the_estimate_is_the_gap_of_the_candidate(loss, intercept, way):
     for _ in range(5):
         state = solver.step(problem, state)
         proven = evaluate(problem, *solver.candidate(problem, state)).certificate
-        rel = 0.3 if intercept == "free" else 0.02  # what balancing a response costs is guessed
+        rel = 0.3 if intercept == "free" else 0.05  # balance is guessed, rounding of H left out
         assert state.estimate == pytest.approx(proven.gap, rel=rel, abs=1e-9 * proven.primal)
 
 
