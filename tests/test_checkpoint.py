@@ -89,9 +89,9 @@ def test_a_fit_that_dies_again_and_again_ends_with_the_same_bits(
 
 
 def test_slices_of_an_epoch_are_safe_points_too(tmp_path, monkeypatch):
-    from pegasos.solvers import dual
+    from pegasos.solvers import dual_verbs
 
-    monkeypatch.setattr(dual, "SLICE", 800)  # of 2,400 entries
+    monkeypatch.setattr(dual_verbs, "SLICE", 800)  # of 2,400 entries
     settings = {"loss": "hinge", "solver": "dual", "intercept": "free", "random_state": 0}
     whole, file = fitted(LinearSVC(**settings), 2), tmp_path / "fit.ckpt"
     with pytest.raises(Killed):

@@ -68,6 +68,19 @@ def primal(X, y, W, b, C):
     return total
 
 
+def test_shares_in_any_order_of_memory_are_a_start():
+    """Second-order steps change alpha and w together."""
+    problem = random_multiclass(3, n=60)
+    solver = Dual(patience=0)
+    pi = solver.init(problem, 0).alpha
+    state = solver.init(problem, 0, np.asfortranarray(pi + 0.1))
+    for _ in range(12):
+        state = solver.step(problem, state)
+    assert state.past is not None
+    exact = evaluate(problem, state.alpha).w
+    np.testing.assert_allclose(state.w, exact, rtol=1e-9, atol=1e-9)
+
+
 # The certificate
 
 

@@ -1,7 +1,8 @@
 """Entries of a row as vector instructions: the compiled side of `core.entries`.
 
 Loads and stores of single weights go through no vector: an instruction that gathers them takes
-longer than they do one by one.
+longer than they do one by one. Arithmetic is in float64, whatever the arrays hold. Where bounds are
+checked, or numbers do not follow each other in memory, plain loops stand in.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, config, types
 from numba.extending import intrinsic, overload
 
 from pegasos.core.entries import axpy, dot
+from pegasos.core.llvm_lanes import everywhere
 
-WIDTH = 8  # entries at a time
-_WIDTHS = (8, 4, 2, 1)
-_INDEX = ir.IntType(64)
+_WIDTHS = (8, 4, 2, 1)  # entries at a time
+_INDEX, _NUMBER = ir.IntType(64), ir.DoubleType()
 
 
 class _Entries:
@@ -30,34 +31,30 @@ class _Entries:
 
         self.values, self.columns, self.w = array(0), array(1).data, array(-1).data
         self.count = builder.extract_value(self.values.shape, 0)
-        self.number = self.w.type.pointee
 
     def each(self, visit: Any) -> None:
-        """visit(first entry, how many) for all entries: WIDTH at a time, then half as many, …, one.
+        """visit(first entry, how many) for all entries: 8 at a time, then 4, 2 and 1 of the rest.
 
-        A loop over what WIDTH leaves would cost short rows half of their time.
+        A loop over the rest would cost short rows half of their time.
         """
-        b, shift = self.builder, WIDTH.bit_length() - 1
-        whole = b.lshr(self.count, _INDEX(shift))
-        with cgutils.for_range(b, whole) as loop:
-            visit(b.shl(loop.index, _INDEX(shift)), WIDTH)
-        first = b.shl(whole, _INDEX(shift))
+        b, most = self.builder, _WIDTHS[0]
+        rest = b.and_(self.count, _INDEX(most - 1))
+        first = b.sub(self.count, rest)
+        with cgutils.for_range_slice(b, _INDEX(0), first, _INDEX(most), inc=True) as (k, _):
+            visit(k, most)
         for width in _WIDTHS[1:]:
-            left = b.and_(self.count, _INDEX(width))
-            with b.if_then(b.icmp_unsigned("!=", left, _INDEX(0))):
+            some = b.and_(self.count, _INDEX(width))
+            with b.if_then(b.icmp_unsigned("!=", some, _INDEX(0))):
                 visit(first, width)
-            first = b.add(first, left)
+            first = b.add(first, some)
 
     def widened(self, first: Any, width: int) -> Any:
-        """So many values from the first on, in the precision of w."""
+        """So many values from the first on."""
         b, number = self.builder, self.values.data.type.pointee
         kind = ir.VectorType(number, width)
         address = b.bitcast(b.gep(self.values.data, [first]), kind.as_pointer())
-        x = b.load(address, align=4 if number == ir.FloatType() else 8)
-        if number == self.number:
-            return x
-        turn = b.fpext if number == ir.FloatType() else b.fptrunc
-        return turn(x, ir.VectorType(self.number, width))
+        x = b.load(address, align=8 if number == _NUMBER else 4)
+        return x if number == _NUMBER else b.fpext(x, ir.VectorType(_NUMBER, width))
 
     def places(self, first: Any, width: int) -> list[Any]:
         """The addresses of their weights."""
@@ -68,6 +65,14 @@ class _Entries:
             found.append(b.gep(self.w, [column]))
         return found
 
+    def load(self, place: Any) -> Any:
+        weight = self.builder.load(place)
+        return weight if weight.type == _NUMBER else self.builder.fpext(weight, _NUMBER)
+
+    def store(self, weight: Any, place: Any) -> None:
+        kind = place.type.pointee
+        self.builder.store(weight if kind == _NUMBER else self.builder.fptrunc(weight, kind), place)
+
 
 @intrinsic
 def _dot(typing_context: Any, values: Any, columns: Any, w: Any) -> Any:
@@ -75,24 +80,23 @@ def _dot(typing_context: Any, values: Any, columns: Any, w: Any) -> Any:
         code = _Entries(context, builder, signature, args)
         sums = {}
         for width in _WIDTHS:
-            zero = ir.Constant(ir.VectorType(code.number, width), [0.0] * width)
+            zero = ir.Constant(ir.VectorType(_NUMBER, width), [0.0] * width)
             sums[width] = cgutils.alloca_once_value(builder, zero)
 
         def add(first: Any, width: int) -> None:
             x = code.widened(first, width)
             weights = ir.Constant(x.type, ir.Undefined)
             for k, place in enumerate(code.places(first, width)):
-                weights = builder.insert_element(weights, builder.load(place), ir.IntType(32)(k))
+                weights = builder.insert_element(weights, code.load(place), ir.IntType(32)(k))
             product = builder.fmul(x, weights, flags=("contract",))
             total = builder.fadd(product, builder.load(sums[width]), flags=("contract",))
             builder.store(total, sums[width])
 
         code.each(add)
-        total = builder.load(sums[WIDTH])
+        total = builder.load(sums[_WIDTHS[0]])
         for width in _WIDTHS[1:]:
             total = builder.fadd(_halved(builder, total), builder.load(sums[width]))
-        total = builder.extract_element(total, ir.IntType(32)(0))
-        return total if code.number == ir.DoubleType() else builder.fpext(total, ir.DoubleType())
+        return builder.extract_element(total, ir.IntType(32)(0))
 
     return types.float64(values, columns, w), generate
 
@@ -101,14 +105,12 @@ def _dot(typing_context: Any, values: Any, columns: Any, w: Any) -> Any:
 def _axpy(typing_context: Any, values: Any, columns: Any, a: Any, w: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = _Entries(context, builder, signature, args)
-        a = args[2] if code.number == ir.DoubleType() else builder.fptrunc(args[2], code.number)
 
         def add(first: Any, width: int) -> None:
-            x = code.widened(first, width)
-            moves = builder.fmul(x, _everywhere(builder, a, width))
+            moves = builder.fmul(code.widened(first, width), everywhere(builder, args[2], width))
             for k, place in enumerate(code.places(first, width)):
                 move = builder.extract_element(moves, ir.IntType(32)(k))
-                builder.store(builder.fadd(builder.load(place), move), place)
+                code.store(builder.fadd(code.load(place), move), place)
 
         code.each(add)
         return context.get_dummy_value()
@@ -118,37 +120,40 @@ def _axpy(typing_context: Any, values: Any, columns: Any, a: Any, w: Any) -> Any
 
 def _halved(builder: Any, x: Any) -> Any:
     """The sum of both halves of a vector."""
-    half = x.type.count // 2
-    low, high = _numbers(range(half)), _numbers(range(half, 2 * half))
+    word, half = ir.IntType(32), x.type.count // 2
+    kind = ir.VectorType(word, half)
+    low, high = (ir.Constant(kind, [word(s + k) for k in range(half)]) for s in (0, half))
     return builder.fadd(builder.shuffle_vector(x, x, low), builder.shuffle_vector(x, x, high))
 
 
-def _numbers(given: Any) -> Any:
-    word = ir.IntType(32)
-    return ir.Constant(ir.VectorType(word, len(given)), [word(k) for k in given])
+def _is_plain(values: Any, columns: Any, w: Any) -> bool:
+    """Whether these arrays are for the plain loops."""
+    floats = (types.float32, types.float64)
+    in_order = all(a.layout == "C" and a.aligned and a.ndim == 1 for a in (values, columns, w))
+    return bool(config.BOUNDSCHECK) or not (in_order and {values.dtype, w.dtype} <= {*floats})
 
 
-def _everywhere(builder: Any, number: Any, width: int) -> Any:
-    """A vector of one number."""
-    kind = ir.VectorType(number.type, width)
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
-    return builder.shuffle_vector(one, one, _numbers([0] * width))
+def _plain_dot(values: Any, columns: Any, w: Any) -> Any:
+    total = 0.0
+    for k in range(values.shape[0]):
+        total += values[k] * w[columns[k]]
+    return total
 
 
-def _in_order(*arrays: Any) -> bool:
-    """Whether the numbers of each follow each other in memory, as the code takes for granted."""
-    return all(array.layout == "C" and array.ndim == 1 for array in arrays)
+def _plain_axpy(values: Any, columns: Any, a: Any, w: Any) -> None:
+    for k in range(values.shape[0]):
+        w[columns[k]] += a * values[k]
 
 
 @overload(dot, strict=False)
 def _overload_dot(values: Any, columns: Any, w: Any) -> Any:
-    if not _in_order(values, columns, w):
-        return None
+    if _is_plain(values, columns, w):
+        return _plain_dot
     return lambda values, columns, w: _dot(values, columns, w)
 
 
 @overload(axpy, strict=False)
 def _overload_axpy(values: Any, columns: Any, a: Any, w: Any) -> Any:
-    if not _in_order(values, columns, w):
-        return None
+    if _is_plain(values, columns, w):
+        return _plain_axpy
     return lambda values, columns, a, w: _axpy(values, columns, float(a), w)

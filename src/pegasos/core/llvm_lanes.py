@@ -44,7 +44,7 @@ class _Line:
         column = k if columns is None else b.load(b.gep(columns.data, [k]))
         if column.type.width < 64:
             column = b.zext(column, ir.IntType(64))
-        return _everywhere(b, x), column
+        return everywhere(b, x), column
 
     def madd(self, x: Any, y: Any, z: Any) -> Any:
         product = self.builder.fmul(x, y, flags=("contract",))
@@ -133,7 +133,7 @@ def _scaled(context: Any, builder: Any, signature: Any, args: Any, added: bool) 
     wanted = signature.args[3].dtype
     x = _line_of(place, 0, wanted)
     a = args[2] if wanted == types.float64 else builder.fptrunc(args[2], _vector(wanted).element)
-    x = builder.fmul(x, _everywhere(builder, a), flags=("contract",))
+    x = builder.fmul(x, everywhere(builder, a), flags=("contract",))
     _put_to(place, 3, x, added)
     return context.get_dummy_value()
 
@@ -171,11 +171,11 @@ def _vector(kind: Any) -> Any:
     return ir.VectorType(number, LANES)
 
 
-def _everywhere(builder: Any, number: Any) -> Any:
+def everywhere(builder: Any, number: Any, width: int = LANES) -> Any:
     """A line of one number."""
-    kind = ir.VectorType(number.type, LANES)
+    kind = ir.VectorType(number.type, width)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
-    none = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+    none = ir.Constant(ir.VectorType(ir.IntType(32), width), None)
     return builder.shuffle_vector(one, one, none)
 
 

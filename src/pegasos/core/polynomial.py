@@ -87,7 +87,7 @@ def _(rows, i, w):
 
 @helper
 def _dot_block(x, j, w, start, end, block, which):
-    """Two sums side by side, as in `core.rows`."""
+    """Two sums side by side: one would wait for each addition before the next."""
     one, two = np.uint64(1), np.uint64(2)
     total, same, rest = 0.0, block[3], block[4]
     for b in range(start, end):

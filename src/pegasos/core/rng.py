@@ -16,6 +16,7 @@ from pegasos.core.jit import hot
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
+_GROUPS = 512  # of neighbouring rows, at least
 _S30, _S27, _S31, _S11, _ONE = (np.uint64(k) for k in (30, 27, 31, 11, 1))
 
 
@@ -59,9 +60,10 @@ def deal(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tup
     """Leave of rows[:n] those i with stays[i], and write them to out in a random order; returns
     their number.
 
-    With pace = (near, rng), groups of `near` neighbours come in any order, one of each of four
-    groups in turns: memory is read forwards in four places, and yet a stretch of rows is one of
-    several places. near = 1 is any permutation.
+    With pace = (near, rng), groups of up to `near` neighbours come in any order, one row of each of
+    four groups in turns, all forwards or all backwards: memory is read in four streams, and yet a
+    stretch of rows is one of several places. Of few rows groups are smaller, so that there are
+    always many; groups of one are any permutation.
     """
     near, rng = pace
     left = 0
@@ -69,6 +71,7 @@ def deal(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tup
         i = rows[s]
         rows[left] = i
         left += stays[i] != 0
+    near = max(1, min(near, left // _GROUPS))
     many = (left + near - 1) // near
     groups = out[left - many : left]  # what comes to stand there has been read by then
     for g in range(many):
@@ -78,9 +81,10 @@ def deal(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tup
     for g in range(0, many, 4):
         h, k, m = min(g + 1, last), min(g + 2, last), min(g + 3, last)
         four = groups[g], groups[h], groups[k], groups[m]
+        backwards = near > 1 and uniform(rng) < 0.5
         for t in range(near):
             for place in range(min(4, many - g)):
-                s = four[place] * near + t
+                s = four[place] * near + (near - 1 - t if backwards else t)
                 if s < left:
                     out[count] = rows[s]
                     count += 1

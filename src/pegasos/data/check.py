@@ -67,9 +67,9 @@ def as_rows(X: Any, bias: float = 0.0, sort: bool = True) -> DenseRows | CsrRows
     if not sp.issparse(X):
         return DenseRows(frozen(np.require(X, requirements=["C", "A"])), float(bias))
     X = canonical(X) if sort else _sound(X)
-    values, columns = frozen(X.data), _unsigned(frozen(X.indices))
+    values, columns = (frozen(np.require(a, requirements=["C", "A"])) for a in (X.data, X.indices))
     starts = frozen(X.indptr.astype(np.uint64))
-    return CsrRows(values, columns, starts, int(X.shape[1]), float(bias))
+    return CsrRows(values, _unsigned(columns), starts, int(X.shape[1]), float(bias))
 
 
 def as_matrix(rows: Any) -> Any:

@@ -60,4 +60,5 @@ def make_problem(rows, y, c, loss, center=None, free=False) -> Problem:
             f"{type(loss).__name__} has slopes from {-high:g} to {-low:g}, never 0: a free "
             "intercept could lower it for ever; use intercept='penalised' or 'none'"
         )
+    center = np.ascontiguousarray(center)  # as compiled loops take for granted
     return Problem(rows, frozen(y), frozen(c), q, check_loss(loss), center, bool(free))

@@ -28,7 +28,7 @@ from pegasos.objective.multiclass import (
     loss_sum,
     pulls,
 )
-from pegasos.solvers.dual import SLICE, advance, bend, part, scores, start
+from pegasos.solvers.dual_verbs import SLICE, advance, bend, part, scores, start
 from pegasos.solvers.intercept import corrected, imbalance, proposed
 from pegasos.solvers.moves import aim
 from pegasos.solvers.steps import Tally
@@ -42,7 +42,7 @@ _GOOD = 0.1  # of the gap: worth a jump of the intercepts
 def _(problem, pi):
     if pi is None:
         return idle(problem), problem.center.copy()
-    pi = feasible_shares(problem._replace(free=False), pi)
+    pi = np.ascontiguousarray(feasible_shares(problem._replace(free=False), pi))
     return pi, problem.center + all_combine(problem.rows, pulls(problem, pi))
 
 

@@ -112,6 +112,7 @@ class Driver:
         self._start = time.perf_counter()
         self._next_check = stop.first_check
         self.state = self.solver.init(problem, seed, *start)
+        self._stepped = False
         self._certified, self._not_before, self._last_gap = -1, 1, 0.0
         if any(given is not None for given in start) or problem.center.any():
             self._certify()
@@ -154,6 +155,7 @@ class Driver:
         self.stop_reason = "max_iter" if limited else "running"  # limits may be higher now
         self._start = time.perf_counter() - saved.seconds
         self._next_check, self._certified, self._not_before, self._last_gap = saved.pace
+        self._stepped = saved.state.epoch > self._certified
 
     def point(self) -> np.ndarray:
         """The current w, computed for who asks."""
@@ -164,7 +166,7 @@ class Driver:
 
         A second Ctrl-C, during that, takes the last certified one if there is one.
         """
-        if self.best is None or self.state.epoch > self._certified:
+        if self.best is None or self._stepped:
             try:
                 self._certify()
             except KeyboardInterrupt:
@@ -185,6 +187,7 @@ class Driver:
         return "gap" if proven else Validation.reason
 
     def _advance(self) -> Progress:
+        self._stepped = True
         self.state = self.solver.step(self.problem, self.state)
         out_of_time = time.perf_counter() - self._start >= self.stop.max_seconds
         out_of_epochs = self.state.epoch >= self.stop.max_epochs
@@ -228,7 +231,7 @@ class Driver:
             self.scored = judged(self.stop.validation, seen, self.scored)
         self._last_gap = seen.certificate.gap
         self._next_check = max(self.stop.first_check, 2 * self.state.epoch)
-        self._certified = self.state.epoch
+        self._certified, self._stepped = self.state.epoch, False
         self._not_before = self.state.epoch + 1 + self.state.epoch // 16
         self.state = self.solver.refresh(self.problem, self.state, seen)
         return self.best.certificate

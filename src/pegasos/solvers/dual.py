@@ -10,16 +10,16 @@ Shrinking: a variable at its bound leaves the epoch when its margin is further i
            it stays there, since ||w - w*|| <= sqrt(2 gap). Far less caution pays, with a look at
            the margins of all rows whenever the estimate has fallen tenfold: those left out
            wrongly come back. So they do at each certificate.
-Moves:     after `patience` epochs, where the dual is quadratic, each epoch begins at the best point
-           in the span of the last moves (see `solvers.moves`)
+Moves:     after some epochs each begins at the best point in the span of the last moves (see
+           `solvers.moves`, and `solvers.curved_moves` for a dual that is not quadratic)
 Stopping:  `estimate`, the sum over the epoch of c_i l(z_i) + c_i l*(-alpha_i/c_i) + alpha_i z_i:
            each term is >= 0 and their sum at one w is the duality gap. The terms are of margins
            before each step, so the sum is about half an epoch old; by the fall since the last
            one it is brought up to date; so it is within an epoch, where the gap falls fast. The
            driver certifies.
 
-The loop is the same for the problem of several classes; what it does with a row are verbs, for that
-one in `solvers.crammer_singer`.
+The loop is the same for the problem of several classes; what it does with a row are the verbs of
+`solvers.dual_verbs`.
 
 Hsieh, Chang, Lin, Keerthi, Sundararajan, ICML 2008, Algorithm 3; Shalev-Shwartz, Zhang, JMLR 2013.
 """
@@ -31,23 +31,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.dispatch import generic
-from pegasos.core.jit import hot
-from pegasos.core.matrix import combine, products
 from pegasos.core.rng import arrange, stream
-from pegasos.core.rows import n_entries, n_rows, row_work
+from pegasos.core.rows import n_rows, row_work
 from pegasos.core.threads import allowed
 from pegasos.objective.certificate import Evaluation
-from pegasos.objective.losses import domain, parabola, value
-from pegasos.objective.problem import Problem
 from pegasos.solvers import curved_moves, moves
+from pegasos.solvers.dual_verbs import (
+    advance,
+    bend,
+    is_shared,
+    meeting_columns,
+    part,
+    scores,
+    start,
+)
 from pegasos.solvers.moves import Moves, no_moves, worthwhile
-from pegasos.solvers.steps import Place, Tally, near_rows, reach, settled, steps, up_to_date
-from pegasos.solvers.team import frequent_columns, is_shared, pace_of, team_steps
+from pegasos.solvers.steps import Place, Tally, near_rows, reach, up_to_date
 
-SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
-_PART = 2.5e5  # of the work of an epoch: less is not worth a return to Python
-_FAST = 0.55  # the root of a fall from one epoch to the next
+_PART = 2.5e5  # ns of work: fewer are not worth a return to Python
+_FAST = 0.55  # at the end of an epoch, the root of a fall from one to the next
+_TELLING = 0.2  # of an epoch: fewer rows say little of all
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
 
 
@@ -105,13 +108,15 @@ class DualState(NamedTuple):
 class Dual:
     """Dual coordinate descent; `caution` <= 1 scales the safe shrinking radius.
 
-    `memory`: how many moves it remembers (0: none), `patience`: epochs before it does.
+    `memory`: how many moves it remembers (0: none); `patience`: epochs before it does, at most,
+    those that a run has had `elsewhere` included.
     """
 
     caution: float = 0.002
     shrinking: bool = True
     memory: int = 3
     patience: int = moves.PATIENCE
+    elsewhere: int = 0
 
     def init(self, problem: Any, seed: int, alpha: np.ndarray | None = None) -> DualState:
         n = n_rows(problem.rows)
@@ -149,15 +154,15 @@ class Dual:
 
     def after(self, epochs: int) -> Dual:
         """For a run that has had so many epochs elsewhere."""
-        return replace(self, patience=max(0, self.patience - epochs))
+        return replace(self, elsewhere=self.elsewhere + epochs)
 
     def step(self, problem: Any, state: DualState) -> DualState:
         """One epoch over the active rows, or a slice of a long one."""
         if state.cursor == 0:
             state = self._combine(problem, self._look(problem, state))
-            near = near_rows(n_entries(problem.rows))
             left = state.listed, state.active, state.stays, state.order
-            state = state._replace(active=arrange(*left, (near, state.rng)))
+            pace = near_rows(problem.rows), state.rng
+            state = state._replace(active=arrange(*left, pace))
         threads = max(1, allowed() >> state.quarrels)
         span = state.cursor, _pause(problem, state, threads)
         state = state.plus(*advance(problem, _place(state), span, threads))
@@ -189,7 +194,9 @@ class Dual:
     def _combine(self, problem: Any, state: DualState) -> DualState:
         """Go to the best point in the span of the last moves, once descent has had its epochs."""
         kind = _kind_of_moves(problem, state)
-        if not (self.memory and kind) or state.epoch < min(self.patience, kind.patience(state)):
+        if not (self.memory and kind):
+            return state
+        if state.epoch + self.elsewhere < min(self.patience, kind.patience(state)):
             return state
         place, visits = _place(state), state.visits
         if state.past is None:
@@ -211,7 +218,8 @@ class Dual:
         state.w[:] = seen.w
         state = state._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
         state = self._parted(problem, state, seen.margins, seen.certificate.gap)
-        return state._replace(still=True, exhausted=state.exhausted and state.still)
+        estimate, done = max(state.estimate, seen.certificate.gap), state.exhausted and state.still
+        return state._replace(still=True, exhausted=done, estimate=estimate)
 
     def _parted(self, problem: Any, state: DualState, margins: Any, gap: float) -> DualState:
         """All rows are of the next epoch but those that their margins set aside."""
@@ -235,113 +243,25 @@ def _kind_of_moves(problem: Any, state: DualState) -> Any:
 def _pause(problem: Any, state: DualState, threads: int) -> int:
     """The end of the epoch, or of a quarter of it: where the gap falls fast, a part of an epoch may
     be all that is left to do."""
-    falls = state.estimate <= _FAST * state.summed
-    if not falls or is_shared(problem, state.active, threads):
+    if not _falls_fast(state) or is_shared(problem, _place(state), state.active, threads):
         return state.active
     quarter = max(state.active // 4, int(_PART / max(1.0, row_work(problem.rows))))
     end = state.cursor + quarter
     return end if end + quarter // 2 < state.active else state.active
 
 
+def _falls_fast(state: DualState) -> bool:
+    return state.summed > 0.0 and state.estimate <= _FAST * state.summed
+
+
 def _underway(state: DualState) -> DualState:
     """With an estimate within an epoch, from the share of it that is done."""
-    if not state.summed > 0.0:
-        return state
     share = state.cursor / state.active
+    if share < _TELLING or not _falls_fast(state):
+        return state
     return state._replace(estimate=float(up_to_date(state.terms, state.summed, share)))
 
 
 def _place(state: DualState) -> Place:
     where = state.alpha, state.w, state.order, state.stays
     return Place(*where, state.radius, state.k, state.r, state.often)
-
-
-@generic
-def start(problem: Any, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """A feasible alpha, near the one that is given if any, and w(alpha)"""
-
-
-@generic
-def bend(problem: Any) -> tuple[float, float]:
-    """k and r of `solvers.moves` if the dual is quadratic, else NaN"""
-
-
-@generic
-def meeting_columns(problem: Any) -> np.ndarray:
-    """The columns in which threads meet often"""
-    return np.empty(0, dtype=np.int64)
-
-
-@generic
-def advance(problem: Any, place: Place, span: tuple[int, int], threads: int) -> tuple[int, Tally]:
-    """Steps on rows order[first:last] of the span, or on some of them; how many, and their sums"""
-
-
-@generic
-def scores(problem: Any, w: np.ndarray) -> np.ndarray:
-    """What `part` goes by, of all rows at w"""
-
-
-@generic
-def part(problem: Any, place: Place, margins: np.ndarray) -> float:
-    """Set rows aside whose exact margins say so; their loss"""
-
-
-@start.register(Problem)
-def _(problem, alpha):
-    if alpha is None:
-        return np.zeros(n_rows(problem.rows)), problem.center.copy()
-    low, high = domain(problem.loss)
-    alpha = np.clip(alpha, low * problem.c, high * problem.c)
-    return alpha, problem.center + combine(problem.rows, problem.y * alpha)
-
-
-@bend.register(Problem)
-def _(problem):
-    return parabola(problem.loss)
-
-
-@meeting_columns.register(Problem)
-def _(problem):
-    return frequent_columns(problem)
-
-
-@advance.register(Problem)
-def _(problem, place, span, threads):
-    """By one thread or by all."""
-    first, end = span
-    length = max(1, SLICE * n_rows(problem.rows) // max(1, n_entries(problem.rows)))
-    pace = pace_of(problem, place, end, threads)
-    if pace:
-        last = min(end, first + threads * length)
-        return last - first, team_steps(problem, place, (first, last), pace, threads)
-    last = min(end, first + length)
-    return last - first, Tally(*_sweep(problem, place, first, last))
-
-
-@scores.register(Problem)
-def _(problem, w):
-    return problem.y * products(problem.rows, w)
-
-
-@part.register(Problem)
-def _(problem, place, margins):
-    return _part(problem, place, margins)
-
-
-@hot
-def _part(problem, place, margins):
-    """Set rows aside; returns their loss."""
-    alpha, c = place.alpha, problem.c
-    aside = 0.0
-    for i in range(alpha.shape[0]):
-        slack = place.radius * np.sqrt(problem.q[i])
-        if settled(problem.loss, alpha[i] / c[i], margins[i], slack):
-            place.stays[i] = False
-            aside += c[i] * value(problem.loss, margins[i])
-    return aside
-
-
-@hot
-def _sweep(problem, place, first, last):
-    return steps(problem, place, place.w, first, last)

@@ -17,7 +17,7 @@ from pegasos.core.lanes import LANES, lines, put_line
 from pegasos.core.many import row_axpys, row_dots
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import deal
-from pegasos.core.rows import n_entries, row_announce, row_prefetch
+from pegasos.core.rows import row_announce, row_prefetch
 from pegasos.objective.losses import (
     Perceptron,
     Pinball,
@@ -95,7 +95,7 @@ def epochs(problem, state, place, goal, rng):
     """
     cursor, active, visits, epoch = place
     share, last, least = goal
-    near = near_rows(n_entries(problem.rows))
+    near = near_rows(problem.rows)
     while visits > 0:
         if cursor == 0:
             active = deal(state.listed, active, state.wanted, state.order, (near, rng))

@@ -8,13 +8,22 @@ import numpy as np
 
 from pegasos.core.dispatch import helper
 from pegasos.core.prefetch import prefetch
-from pegasos.core.rows import row_announce, row_axpy, row_dot, row_prefetch
+from pegasos.core.rows import (
+    n_columns,
+    n_entries,
+    n_rows,
+    row_announce,
+    row_axpy,
+    row_dot,
+    row_prefetch,
+)
 from pegasos.objective.losses import slope, value, visit
 
 _AHEAD = 3  # rows between a prefetch and the use of the row
 _FAR = 8  # the same for the numbers that belong to a row
-_CACHED = 1 << 18  # entries that are near the processor in any order of rows
-_NEAR = 16  # rows that follow each other in memory
+_CACHED, _LARGE = 1 << 18, 1 << 20  # entries that are near the processor in any order of rows
+_NEAR, _NEAR_ALIKE = 16, 4  # rows that follow each other in memory
+_EMPTY = 20.0  # one entry in so many is filled: text, or the like
 
 
 class Tally(NamedTuple):
@@ -44,9 +53,16 @@ class Place(NamedTuple):
 
 
 @helper
-def near_rows(entries):
-    """How many neighbours are visited close to each other, of rows with so many entries."""
-    return _NEAR if entries > _CACHED else 1
+def near_rows(rows):
+    """How many neighbours are visited close to each other.
+
+    Neighbours of a table may be alike, those of a series are: of them only a few, and only where
+    memory is slow.
+    """
+    entries = n_entries(rows)
+    if _EMPTY * entries < 1.0 * n_rows(rows) * n_columns(rows):
+        return _NEAR if entries > _CACHED else 1
+    return _NEAR_ALIKE if entries > _LARGE else 1
 
 
 @helper

@@ -26,7 +26,7 @@ Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one meeting an epoch, of al
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -77,21 +77,20 @@ class Pace(NamedTuple):
 
 def frequent_columns(problem: Problem) -> np.ndarray:
     """The columns in which threads are to meet after each round; none where all of them do."""
-    shared = is_shared(problem, n_rows(problem.rows), allowed())
+    shared = _is_worth(problem, n_rows(problem.rows), allowed())
     if not shared or n_columns(problem.rows) <= 2 * _OFTEN:
         return np.empty(0, dtype=np.int64)
     return often(problem.rows, _OFTEN)
 
 
-def is_shared(problem: Any, active: int, threads: int) -> bool:
-    """Whether threads share an epoch of so many rows."""
+def _is_worth(problem: Problem, active: int, threads: int) -> bool:
     work = active * max(1.0, row_work(problem.rows))
     return threads > 1 and work >= max(_WORTH, _PAYS * n_columns(problem.rows))
 
 
 def pace_of(problem: Problem, place: Place, active: int, threads: int) -> Pace | None:
     """None where meetings cost more than threads bring."""
-    if not is_shared(problem, active, threads):
+    if not _is_worth(problem, active, threads):
         return None
     work, whole = max(1.0, row_work(problem.rows)), _WHOLE * n_columns(problem.rows)
     if not place.often.size:
