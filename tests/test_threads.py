@@ -1,7 +1,9 @@
 """Blocks on threads: in order, nothing waits in a queue with what it holds, cores are dealt out."""
 
 import os
+import queue
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -164,6 +166,31 @@ def test_a_ctrl_c_at_any_call_loses_no_helper(monkeypatch):
     crew.wait(noted)
     assert len(noted) == 1 and ran.is_set()
     assert fresh._resting == [helper]
+
+
+def test_a_helper_that_wakes_up_late_is_not_waited_for(monkeypatch):
+    awake = threading.Event()
+
+    class Late(queue.SimpleQueue):
+        def get(self):
+            task = super().get()
+            awake.wait(60.0)
+            return task
+
+    fresh, asked = crew.Crew(), []
+    monkeypatch.setattr(crew, "_crew", fresh)
+    monkeypatch.setattr(crew, "SimpleQueue", Late)
+    monkeypatch.setattr("pegasos.core.threads.available", lambda: 2)
+    with use_threads(2):
+        for _ in range(3):
+            assert run_blocks(lambda s, e: asked.append(s) or s, 6, 2) == [0, 2, 4]
+    assert asked == 3 * [0, 2, 4] and fresh._size == 1 and not fresh._resting
+    awake.set()
+    for _ in range(6000):
+        if fresh._resting:
+            break
+        time.sleep(0.01)
+    assert len(fresh._resting) == 1 and len(asked) == 9  # what was taken back is not done
 
 
 def _in_child(answer):

@@ -18,12 +18,20 @@ from typing import Any, NamedTuple
 Job = Callable[[], Any]
 
 
+class Ticket(NamedTuple):
+    """Of a job: a lock that who begins it takes, or who no longer needs it; one released at its
+    end."""
+
+    claim: threading.Lock
+    done: threading.Lock
+
+
 class Task(NamedTuple):
-    """A job, which must not raise; the lock to release at its end; the cores of all; whether who
-    sent it works beside it, and the helper keeps off their core."""
+    """A job, which must not raise; its ticket; the cores of all; whether who sent it works beside
+    it, and the helper keeps off their core."""
 
     job: Job
-    done: threading.Lock
+    ticket: Ticket
     cores: set[int]
     busy: bool
 
@@ -60,10 +68,11 @@ class Helper:
             try:
                 if not task.busy:
                     self.roam(task.cores)
-                task.job()
+                if task.ticket.claim.acquire(blocking=False):
+                    task.job()
             except BaseException:  # a job tells of its errors itself; what comes then is too late
                 pass
-            done, busy = task.done, task.busy
+            done, busy = task.ticket.done, task.busy
             del task  # with all that its job holds
             at_rest = self._crew.rest(self, busy)
             done.release()
@@ -89,7 +98,7 @@ class Crew:
             self._resting.append(helper)
             return True
 
-    def send(self, jobs: Sequence[Job], taken: list[threading.Lock], most: float, busy: bool):
+    def send(self, jobs: Sequence[Job], taken: list[Ticket], most: float, busy: bool):
         with self._lock:
             limit = most + self._standing_in
             while len(self._resting) < len(jobs) and self._size < limit:
@@ -99,47 +108,48 @@ class Crew:
             cores = os.sched_getaffinity(0) if _CAN_CONFINE else set()
             others = sorted(cores - {_core()} if busy else cores)
             for k in range(n):
-                done = threading.Lock()
-                done.acquire()
+                ticket = Ticket(threading.Lock(), threading.Lock())
+                ticket.done.acquire()
                 self._resting[-1].begin_on(set(others[k::n]) or cores)
-                self._give(Task(jobs[k], done, cores, busy), taken)
+                self._give(Task(jobs[k], ticket, cores, busy), taken)
 
-    def _give(self, task: Task, taken: list[threading.Lock]) -> None:
+    def _give(self, task: Task, taken: list[Ticket]) -> None:
         """To the last at rest. A Ctrl-C shows where a call ends: the task is then with the helper,
-        who is no longer at rest, and its lock among those taken; or nothing has happened."""
+        who is no longer at rest, and its ticket among those taken; or nothing has happened."""
         inbox, sent = self._resting[-1].inbox, False
         try:
-            taken.append(task.done)
+            taken.append(task.ticket)
             sent = True
             inbox.put(task)
         finally:
             if sent:
                 self._standing_in += not task.busy
                 del self._resting[-1]
-            elif taken and taken[-1] is task.done:
+            elif taken and taken[-1] is task.ticket:
                 del taken[-1]
 
 
 def send(
     jobs: Sequence[Job],
-    taken: list[threading.Lock],
+    taken: list[Ticket],
     most: float = float("inf"),
     busy: bool = True,
 ) -> None:
     """Give jobs to helpers, the first to who rests; new ones come while there are not `most`.
 
-    `taken` gets a lock for each job that has found one, released when it is done. `busy`: this
-    thread is going to work beside them; else they may soon run wherever there is room, and do not
-    count among the `most`.
+    `taken` gets a ticket for each job that has found one. `busy`: this thread is going to work
+    beside them; else they may soon run wherever there is room, and do not count among the `most`.
     """
     _crew.send(jobs, taken, most, busy)
 
 
-def wait(taken: list[threading.Lock]) -> None:
-    """Until all are done, or Ctrl-C comes."""
-    for lock in taken:
-        with lock:
-            pass
+def wait(taken: list[Ticket], needed: bool = True) -> None:
+    """Until all are done, or Ctrl-C comes; those no longer `needed` only if they have begun: a
+    helper may wake up late."""
+    for ticket in taken:
+        if needed or not ticket.claim.acquire(blocking=False):
+            with ticket.done:
+                pass
 
 
 def roam() -> None:

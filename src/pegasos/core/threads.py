@@ -110,7 +110,7 @@ def side_by_side(
                     errors.append(error)
                     halt.set()
 
-    taken: list[threading.Lock] = []
+    taken: list[crew.Ticket] = []
     interrupted = False
     try:
         crew.send([draw] * workers, taken, busy=False)
@@ -140,7 +140,7 @@ def together(work: Callable[[int], Any], n: int, close: Callable[[], None]) -> l
             close()
             errors.append(error)
 
-    taken: list[threading.Lock] = []
+    taken: list[crew.Ticket] = []
     try:
         crew.send([functools.partial(one, k) for k in range(1, n)], taken)
         one(0)
@@ -154,20 +154,21 @@ def together(work: Callable[[int], Any], n: int, close: Callable[[], None]) -> l
     return answers
 
 
-def _until_done(taken: list[threading.Lock]) -> None:
+def _until_done(taken: list[crew.Ticket], needed: bool = True) -> None:
     """A Ctrl-C that comes meanwhile goes on afterwards."""
     try:
-        crew.wait(taken)
+        crew.wait(taken, needed)
     except KeyboardInterrupt:
-        crew.wait(taken)
+        crew.wait(taken, needed)
         raise
 
 
 def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]:
     """[work(start, stop) for each block of `block` indices below n], on the allowed threads.
 
-    This thread takes part, and so do helpers that rest. Blocks within a block find none: what is
-    asked of who is busy would wait, with all that it holds.
+    This thread takes part, and so do helpers that rest; one that wakes up when all is done is not
+    waited for. Blocks within a block find none: what is asked of who is busy would wait, with all
+    that it holds.
     """
     bounds = [(s, min(s + block, n)) for s in range(0, n, block)]
     helpers = min(allowed(), len(bounds)) - 1
@@ -187,7 +188,7 @@ def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]
         except BaseException as error:
             errors.append(error)
 
-    taken: list[threading.Lock] = []
+    taken: list[crew.Ticket] = []
     try:
         crew.send([help_out] * helpers, taken, most=available() - 1)
         with _allowing(allowed() // (helpers + 1)):
@@ -195,7 +196,7 @@ def run_blocks(work: Callable[[int, int], Any], n: int, block: int) -> list[Any]
     finally:
         for _ in waiting:  # after an error the others end with the block at hand
             pass
-        _until_done(taken)
+        _until_done(taken, needed=False)
     if errors:
         raise errors[0]
     return found

@@ -48,7 +48,7 @@ _ROUND, _ROUNDS = 4e4, 16  # work of a round, and their number at least, where a
 _COLUMNS = 1024  # of a block that stays in cache
 _FULL = 0.95  # a theta above is as good as 1
 _LITTLE = 0.7  # a theta below: rows have so much in common that threads work against each other
-_WORTH = 3e6  # work of an epoch: below, two threads gain nothing for sure
+_WORTH = 1e7  # work of an epoch: below, two threads gain nothing for sure
 _PAYS = 32.0  # the same for each column
 
 
