@@ -33,10 +33,7 @@ class _Entries:
         self.count = builder.extract_value(self.values.shape, 0)
 
     def each(self, visit: Any) -> None:
-        """visit(first entry, how many) for all entries: 8 at a time, then 4, 2 and 1 of the rest.
-
-        A loop over the rest would cost short rows half of their time.
-        """
+        """visit(first entry, how many) for all entries: 8 at a time, then 4, 2 and 1."""
         b, most = self.builder, _WIDTHS[0]
         rest = b.and_(self.count, _INDEX(most - 1))
         first = b.sub(self.count, rest)
