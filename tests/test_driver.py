@@ -8,6 +8,7 @@ import pytest
 from conftest import LOSSES, random_problem
 
 from pegasos.objective.certificate import evaluate
+from pegasos.objective.stretch import stretched
 from pegasos.solvers import driver
 from pegasos.solvers.driver import Driver, Stop, run
 from pegasos.solvers.dual import Dual
@@ -133,7 +134,7 @@ def test_a_manual_loop_equals_a_run(problem, solver):
     for _ in range(6):
         state = solver.step(problem, state)
     alpha, w = solver.candidate(problem, state)
-    seen = evaluate(problem, alpha, w)
+    seen = stretched(problem, evaluate(problem, alpha, w))
     assert seen.certificate == result.certificate
     assert np.array_equal(seen.w, result.best.w)
     assert np.array_equal(seen.alpha, result.best.alpha)

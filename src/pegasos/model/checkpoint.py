@@ -33,7 +33,7 @@ from pegasos.solvers import (
     stops,
 )
 
-FORMAT, VERSION = "pegasos-checkpoint", 4
+FORMAT, VERSION = "pegasos-checkpoint", 5
 
 
 class Finished(NamedTuple):

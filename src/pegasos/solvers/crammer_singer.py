@@ -28,7 +28,7 @@ from pegasos.objective.multiclass import (
     loss_sum,
     pulls,
 )
-from pegasos.solvers.dual_verbs import SLICE, advance, bend, part, scores, start
+from pegasos.solvers.dual_verbs import SLICE, advance, bend, part, recall, start
 from pegasos.solvers.intercept import corrected, imbalance, proposed
 from pegasos.solvers.moves import aim
 from pegasos.solvers.steps import Tally
@@ -87,14 +87,15 @@ def _(problem, inner, pi, seen):
     return W
 
 
-@scores.register(MulticlassProblem)
-def _(problem, W):
-    return all_products(problem.rows, W)
-
-
 @part.register(MulticlassProblem)
 def _(problem, place, found):
     return _part(problem, place, found)
+
+
+@recall.register(MulticlassProblem)
+def _(problem, place):
+    place.stays[:] = True
+    return _part(problem, place, all_products(problem.rows, place.w))
 
 
 @aim.register(MulticlassProblem)

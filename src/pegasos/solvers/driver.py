@@ -6,6 +6,8 @@ A solver knows none of these. It is a frozen dataclass with
     step(problem, state) -> state                 a slice of work: ~0.1 s, or a Newton step
     candidate(problem, state) -> alpha, w or None the point to certify (None: w = w0 + v(alpha))
     refresh(problem, state, seen) -> state        go on from an exact evaluation
+    gap(problem, state) -> float                  if it has one: the gap, nearer than its estimate,
+                                                  for less than an evaluation (inf: not known)
 
 and its state a NamedTuple with `epoch`, `estimate` (of the gap; inf if unknown), `objective` (about
 the primal value) and `exhausted` (True: another step cannot improve the answer).
@@ -21,7 +23,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pegasos.objective.certificate import Certificate, Evaluation, better, evaluate
+from pegasos.objective.stretch import stretched
 from pegasos.solvers.stops import Scored, Validation, best_scoring, heeding, held, judged
+
+_DOUBT, _LONG, _DOUBT_LONG = 0.4, 20, 0.15  # of the estimate: the gap, and after so many epochs
+_HOPE = 0.8  # of what the gap turned out to be of the estimate, the next time
 
 
 class Solver(Protocol):
@@ -56,7 +62,7 @@ class Stop:
     max_seconds: float = np.inf
     callback: Callable[[Progress], bool | None] | None = None
     every: int | None = None
-    first_check: int = 20
+    first_check: int = 40
     rules: tuple[Any, ...] = ()
 
     @property
@@ -72,7 +78,7 @@ class Snapshot(NamedTuple):
     history: list[Progress]
     stop_reason: str
     seconds: float
-    pace: tuple[int, int, int, float]
+    pace: tuple[int, int, int, float, float, float]
     scored: Scored | None = None
 
 
@@ -114,6 +120,7 @@ class Driver:
         self.state = self.solver.init(problem, seed, *start)
         self._stepped = False
         self._certified, self._not_before, self._last_gap = -1, 1, 0.0
+        self._told = (np.nan, np.inf)  # gap / estimate, at least; the estimate of which it is known
         if any(given is not None for given in start) or problem.center.any():
             self._certify()
 
@@ -141,7 +148,7 @@ class Driver:
 
     def snapshot(self) -> Snapshot:
         """The run as it is between two steps."""
-        pace = (self._next_check, self._certified, self._not_before, self._last_gap)
+        pace = (self._next_check, self._certified, self._not_before, self._last_gap, *self._told)
         seconds = time.perf_counter() - self._start
         history = list(self.history)
         reason = self.stop_reason
@@ -154,7 +161,8 @@ class Driver:
         limited = saved.stop_reason == "max_iter" and saved.state.epoch >= self.stop.max_epochs
         self.stop_reason = "max_iter" if limited else "running"  # limits may be higher now
         self._start = time.perf_counter() - saved.seconds
-        self._next_check, self._certified, self._not_before, self._last_gap = saved.pace
+        self._next_check, self._certified, self._not_before, self._last_gap = saved.pace[:4]
+        self._told = saved.pace[4:]
         self._stepped = saved.state.epoch > self._certified
 
     def point(self) -> np.ndarray:
@@ -219,14 +227,35 @@ class Driver:
             return True
         if state.epoch < self._not_before:
             return False
-        low = max(self.stop.tol * state.objective, 0.03 * self._last_gap)
-        return state.epoch >= self._next_check or state.estimate <= low
+        goal = self.stop.tol * state.objective
+        low = max(goal, 0.03 * self._last_gap)
+        return state.epoch >= self._next_check or state.estimate <= low or self._nearer(goal)
+
+    def _nearer(self, goal: float) -> bool:
+        """Whether the gap is there already, asked where the estimate is not far above."""
+        (share, asked), estimate = self._told, self.state.estimate
+        if np.isnan(share):
+            share = _DOUBT if self.state.epoch < _LONG else _DOUBT_LONG
+        if not hasattr(self.solver, "gap") or estimate == asked or not share * estimate <= goal:
+            return False
+        gap = self.solver.gap(self.problem, self.state)
+        self._learn(gap)
+        return bool(gap <= goal)
+
+    def _learn(self, gap: float) -> None:
+        """What the gap is where the estimate is the present one."""
+        estimate = self.state.estimate
+        if 0.0 < estimate < np.inf and gap < np.inf:
+            self._told = (min(1.0, _HOPE * gap / estimate), estimate)
 
     def _certify(self) -> Certificate:
         """Evaluate exactly, keep the better primal and dual points, refresh the solver."""
         alpha, w = self.solver.candidate(self.problem, self.state)
         seen = evaluate(self.problem, alpha, w)
-        self.best = seen if self.best is None else better(self.problem, self.best, seen)
+        near = seen.certificate.relative_gap <= self.stop.tol
+        found = seen if near else stretched(self.problem, seen)
+        self._learn(found.certificate.gap)
+        self.best = found if self.best is None else better(self.problem, self.best, found)
         if self.stop.validation is not None:
             self.scored = judged(self.stop.validation, seen, self.scored)
         self._last_gap = seen.certificate.gap

@@ -39,10 +39,11 @@ from pegasos.solvers import curved_moves, moves
 from pegasos.solvers.dual_verbs import (
     advance,
     bend,
+    gap_at,
     is_shared,
     meeting_columns,
     part,
-    scores,
+    recall,
     start,
 )
 from pegasos.solvers.moves import Moves, no_moves, worthwhile
@@ -51,6 +52,7 @@ from pegasos.solvers.steps import Place, Tally, near_rows, reach, up_to_date
 _PART = 2.5e5  # ns of work: fewer are not worth a return to Python
 _FAST = 0.55  # at the end of an epoch, the root of a fall from one to the next
 _TELLING = 0.2  # of an epoch: fewer rows say little of all
+_FEW = 0.5  # of all rows
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
 
 
@@ -189,7 +191,9 @@ class Dual:
         """Bring back who is aside and would move, if the estimate says that it is time."""
         if state.estimate >= state.mark or state.stays.all():
             return state
-        return self._parted(problem, state, scores(problem, state.w), state.estimate)
+        radius = min(state.radius, self.radius(state.estimate))
+        aside = recall(problem, _place(state._replace(radius=radius)))
+        return self._listed(state._replace(radius=radius, aside=aside), state.estimate)
 
     def _combine(self, problem: Any, state: DualState) -> DualState:
         """Go to the best point in the span of the last moves, once descent has had its epochs."""
@@ -210,6 +214,12 @@ class Dual:
         """Of the reach of margins; infinite: nothing is set aside."""
         return float(reach(self.caution, gap)) if self.shrinking else np.inf
 
+    def gap(self, problem: Any, state: DualState) -> float:
+        """From the rows that stay, if they are few; not where an estimate tells soon enough."""
+        if _falls_fast(state) or state.active > _FEW * len(state.order):
+            return np.inf
+        return gap_at(problem, _place(state))
+
     def candidate(self, problem: Any, state: DualState) -> tuple[np.ndarray, None]:
         return state.alpha, None
 
@@ -224,13 +234,16 @@ class Dual:
     def _parted(self, problem: Any, state: DualState, margins: Any, gap: float) -> DualState:
         """All rows are of the next epoch but those that their margins set aside."""
         state.stays[:] = True
-        state.listed[:] = np.arange(len(state.listed))
-        radius, aside = min(state.radius, self.radius(gap)), 0.0
-        if radius < np.inf:
-            state = state._replace(radius=radius)
+        state, aside = state._replace(radius=min(state.radius, self.radius(gap))), 0.0
+        if state.radius < np.inf:
             aside = part(problem, _place(state), margins)
+        return self._listed(state._replace(aside=aside), gap)
+
+    def _listed(self, state: DualState, gap: float) -> DualState:
+        """With a list of all rows, of which the next epoch takes those that stay."""
+        state.listed[:] = np.arange(len(state.listed))
         mark = min(state.mark, _NEXT_LOOK * gap)
-        return state._replace(active=len(state.listed), aside=aside, mark=mark)
+        return state._replace(active=len(state.listed), mark=mark)
 
 
 def _kind_of_moves(problem: Any, state: DualState) -> Any:

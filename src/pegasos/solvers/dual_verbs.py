@@ -11,13 +11,16 @@ import numpy as np
 
 from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
-from pegasos.core.matrix import combine, products
-from pegasos.core.rows import n_entries, n_rows
-from pegasos.objective.losses import domain, parabola, value
+from pegasos.core.matrix import block_of, combine
+from pegasos.core.rows import n_entries, n_rows, row_dot, row_prefetch
+from pegasos.core.threads import run_blocks
+from pegasos.objective.losses import conjugate, domain, parabola, value
 from pegasos.objective.problem import Problem
+from pegasos.objective.stretch import ENOUGH, multiple
 from pegasos.solvers.steps import Place, Tally, settled, steps
 from pegasos.solvers.team import frequent_columns, pace_of, team_steps
 
+_AHEAD = 4  # rows between a prefetch and the use of the row
 SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
 
 
@@ -49,13 +52,20 @@ def is_shared(problem: Any, place: Place, active: int, threads: int) -> bool:
 
 
 @generic
-def scores(problem: Any, w: np.ndarray) -> np.ndarray:
-    """What `part` goes by, of all rows at w"""
+def part(problem: Any, place: Place, margins: np.ndarray) -> float:
+    """Set rows aside whose exact margins say so; their loss"""
 
 
 @generic
-def part(problem: Any, place: Place, margins: np.ndarray) -> float:
-    """Set rows aside whose exact margins say so; their loss"""
+def recall(problem: Any, place: Place) -> float:
+    """Bring back rows that are aside and that their margins at w set aside no more; the loss of the
+    others"""
+
+
+@generic
+def gap_at(problem: Any, place: Place) -> float:
+    """The gap at w, or at a better multiple of it, as the rows that stay tell it; inf: not known"""
+    return np.inf
 
 
 @start.register(Problem)
@@ -95,14 +105,28 @@ def _(problem, place, active, threads):
     return pace_of(problem, place, active, threads) is not None
 
 
-@scores.register(Problem)
-def _(problem, w):
-    return problem.y * products(problem.rows, w)
-
-
 @part.register(Problem)
 def _(problem, place, margins):
     return _part(problem, place, margins)
+
+
+@recall.register(Problem)
+def _(problem, place):
+    def work(start, stop):
+        return _recall(problem, place, start, stop)
+
+    return sum(run_blocks(work, n_rows(problem.rows), block_of(problem.rows)))
+
+
+@gap_at.register(Problem)
+def _(problem, place):
+    """Of a row aside the term of the gap is 0, and its loss is c l(z) - (s - 1) alpha z at s w."""
+    z, c = np.empty((2, len(place.alpha)))
+    count, terms, pulls = _survey(problem, place, z, c)
+    size = float(place.w @ place.w)
+    line = size, pulls - size
+    s = multiple(problem.loss, c[:count], z[:count], line, ENOUGH * terms)
+    return terms - _lowered(problem.loss, c[:count], z[:count], line, s)
 
 
 @hot
@@ -116,6 +140,50 @@ def _part(problem, place, margins):
             place.stays[i] = False
             aside += c[i] * value(problem.loss, margins[i])
     return aside
+
+
+@hot
+def _recall(problem, place, start, stop):
+    aside = 0.0
+    for i in range(start, stop):
+        if i + _AHEAD < stop and not place.stays[i + _AHEAD]:
+            row_prefetch(problem.rows, i + _AHEAD)
+        if not place.stays[i]:
+            c, z = problem.c[i], problem.y[i] * row_dot(problem.rows, i, place.w)
+            slack = place.radius * np.sqrt(problem.q[i])
+            if settled(problem.loss, place.alpha[i] / c, z, slack):
+                aside += c * value(problem.loss, z)
+            else:
+                place.stays[i] = True
+    return aside
+
+
+@hot
+def _survey(problem, place, margins, weights):
+    """Margins and weights of the rows that stay, their number, the sums of their terms of the gap
+    and of alpha z."""
+    n, count, terms, pulls = place.alpha.shape[0], 0, 0.0, 0.0
+    for i in range(n):
+        if i + _AHEAD < n and place.stays[i + _AHEAD]:
+            row_prefetch(problem.rows, i + _AHEAD)
+        if place.stays[i]:
+            c, alpha = problem.c[i], place.alpha[i]
+            z = problem.y[i] * row_dot(problem.rows, i, place.w)
+            terms += c * (value(problem.loss, z) + conjugate(problem.loss, alpha / c)) + alpha * z
+            pulls += alpha * z
+            margins[count], weights[count] = z, c
+            count += 1
+    return count, terms, pulls
+
+
+@hot
+def _lowered(loss, c, z, line, s):
+    """P(w) - P(s w)"""
+    a, b = line
+    lower = (1.0 - s) * (0.5 * a * (1.0 + s) + b)
+    for i in range(z.shape[0]):
+        lower += c[i] * (value(loss, z[i]) - value(loss, s * z[i]))
+    return max(0.0, lower)
 
 
 @hot

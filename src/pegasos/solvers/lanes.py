@@ -28,6 +28,7 @@ from pegasos.core.rows import n_columns, n_entries, n_rows
 from pegasos.core.threads import side_by_side
 from pegasos.objective.certificate import Evaluation, evaluate_all
 from pegasos.objective.problem import Problem
+from pegasos.objective.stretch import stretched
 from pegasos.solvers.intercept import corrected, proximal_scale
 from pegasos.solvers.lane_moves import (
     MEMORY,
@@ -231,11 +232,18 @@ class _Group:
         seen = evaluate_all([self.problems[k] for k in left], alphas)
         found = dict(self.near)
         for k, best in zip(left, seen, strict=True):
-            found[k] = Found(best, int(self.epochs[k]))
-            if best.certificate.relative_gap <= self.goal.tol:
+            found[k] = Found(self._near_enough(k, best), int(self.epochs[k]))
+            if found[k].best.certificate.relative_gap <= self.goal.tol:
                 light = self.many.lanes[self.part[k]].w_only
                 self.near[k] = _light(found[k]) if light else found[k]
         return [self.near.get(k, found[k]) for k in range(len(self.part))]
+
+    def _near_enough(self, k: int, seen: Evaluation) -> Evaluation:
+        """At a better multiple of w, if that is what a lane lacks; else as it is."""
+        if seen.certificate.relative_gap <= self.goal.tol:
+            return seen
+        longer = stretched(self.problems[k], seen)
+        return longer if longer.certificate.relative_gap <= self.goal.tol else seen
 
     def _certify(self) -> None:
         """The end, unless a lane has not come near enough and may go on."""
