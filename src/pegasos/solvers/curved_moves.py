@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from pegasos.core.dispatch import generic
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.rows import row_axpy
 from pegasos.objective.losses import conjugate, domain, rise
 from pegasos.objective.problem import Problem
-from pegasos.solvers.moves import Moves, solution
+from pegasos.solvers.moves import Moves, bends, best_of, close, combine, take
 from pegasos.solvers.steps import Place
 
 _PATIENCE = 4  # epochs before the first move is remembered
@@ -65,25 +65,52 @@ def combined(problem: Problem, place: Place, moves: Moves, gain: float, visits: 
     alpha and w of `place` are changed; the step becomes a part of the move.
     """
     k, (S, U, G, g, *_) = moves.oldest, moves
+    columns = U, place.w, problem.center, moves.v, np.empty(U.shape[1])
     S[:, k] = place.alpha - moves.alpha
-    U[k] = place.w - problem.center - moves.v
     reach = domain(problem.loss)
     _bend(problem, place, (S, reach), g, G)
-    g -= U @ place.w
-    G += U @ U.T
-    theta = solution(G, g)
-    dw, change = theta @ U, np.empty_like(place.alpha)
-    _aim(problem, place, (S, theta, reach), dw, change)
-    slope, bend = -float(dw @ place.w), float(dw @ dw)
+    theta = _best(columns, k, g, G)
+    change = np.empty_like(place.alpha)
+    _aim(problem, place, (S, theta, reach), columns[-1], change)
+    slope, bend = _along(columns)
     for t in _LENGTHS:
         if t * (slope - 0.5 * t * bend) + _rise(problem, place.alpha, change, t) > 0.0:
             place.alpha[:] += t * change
-            place.w[:] += t * dw
             S[:, k] += t * change
-            U[k] += t * dw
             break
-    moves.alpha[:], moves.v[:] = place.alpha, place.w - problem.center
+    else:
+        t = 0.0
+    _go(t, columns, k)
+    moves.alpha[:] = place.alpha
     return moves._replace(visits=visits, oldest=(k + 1) % len(g))
+
+
+@hot_allocating
+def _best(columns, k, g, G):
+    """Close move k; with what the columns add to g and G, the best combination and its dw."""
+    U, w, w0, v, dw = columns
+    along = np.zeros(g.shape[0])
+    close(U, k, w, w0, v)
+    bends(U, w, along)
+    for m in range(g.shape[0]):
+        g[m] -= along[m]
+        bends(U, U[m], G[m])
+    theta = best_of(G, g)
+    combine(U, theta, dw)
+    return theta
+
+
+@hot_allocating
+def _along(columns):
+    """-w.dw and ||dw||^2"""
+    _, w, _, _, dw = columns
+    return -np.dot(w, dw), np.dot(dw, dw)
+
+
+@hot
+def _go(t, columns, k):
+    U, w, w0, v, dw = columns
+    take(t, dw, U[k], w, w0, v)
 
 
 @hot

@@ -225,11 +225,10 @@ class Driver:
         every = 1 if self.stop.validation else self.stop.every
         if new and every is not None and state.epoch % every == 0:
             return True
-        if state.epoch < self._not_before:
-            return False
         goal = self.stop.tol * state.objective
         low = max(goal, 0.03 * self._last_gap)
-        return state.epoch >= self._next_check or state.estimate <= low or self._nearer(goal)
+        ripe = state.epoch >= self._next_check or state.estimate <= low
+        return (ripe and state.epoch >= self._not_before) or self._nearer(goal)
 
     def _nearer(self, goal: float) -> bool:
         """Whether the gap is there already, asked where the estimate is not far above."""

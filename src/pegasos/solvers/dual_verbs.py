@@ -112,21 +112,24 @@ def _(problem, place, margins):
 
 @recall.register(Problem)
 def _(problem, place):
-    def work(start, stop):
-        return _recall(problem, place, start, stop)
+    chosen = np.flatnonzero(~place.stays)
 
-    return sum(run_blocks(work, n_rows(problem.rows), block_of(problem.rows)))
+    def work(start, stop):
+        return _recall(problem, place, chosen[start:stop])
+
+    return sum(run_blocks(work, chosen.size, block_of(problem.rows)))
 
 
 @gap_at.register(Problem)
 def _(problem, place):
     """Of a row aside the term of the gap is 0, and its loss is c l(z) - (s - 1) alpha z at s w."""
-    z, c = np.empty((2, len(place.alpha)))
-    count, terms, pulls = _survey(problem, place, z, c)
+    chosen = np.flatnonzero(place.stays)
+    z, c = np.empty((2, chosen.size))
+    terms, pulls = _survey(problem, place, chosen, z, c)
     size = float(place.w @ place.w)
     line = size, pulls - size
-    s = multiple(problem.loss, c[:count], z[:count], line, ENOUGH * terms)
-    return terms - _lowered(problem.loss, c[:count], z[:count], line, s)
+    s = multiple(problem.loss, c, z, line, ENOUGH * terms)
+    return terms - _lowered(problem.loss, c, z, line, s)
 
 
 @hot
@@ -143,37 +146,35 @@ def _part(problem, place, margins):
 
 
 @hot
-def _recall(problem, place, start, stop):
-    aside = 0.0
-    for i in range(start, stop):
-        if i + _AHEAD < stop and not place.stays[i + _AHEAD]:
-            row_prefetch(problem.rows, i + _AHEAD)
-        if not place.stays[i]:
-            c, z = problem.c[i], problem.y[i] * row_dot(problem.rows, i, place.w)
-            slack = place.radius * np.sqrt(problem.q[i])
-            if settled(problem.loss, place.alpha[i] / c, z, slack):
-                aside += c * value(problem.loss, z)
-            else:
-                place.stays[i] = True
+def _recall(problem, place, chosen):
+    aside, n = 0.0, chosen.shape[0]
+    for t in range(n):
+        if t + _AHEAD < n:
+            row_prefetch(problem.rows, chosen[t + _AHEAD])
+        i = chosen[t]
+        c, z = problem.c[i], problem.y[i] * row_dot(problem.rows, i, place.w)
+        slack = place.radius * np.sqrt(problem.q[i])
+        if settled(problem.loss, place.alpha[i] / c, z, slack):
+            aside += c * value(problem.loss, z)
+        else:
+            place.stays[i] = True
     return aside
 
 
 @hot
-def _survey(problem, place, margins, weights):
-    """Margins and weights of the rows that stay, their number, the sums of their terms of the gap
-    and of alpha z."""
-    n, count, terms, pulls = place.alpha.shape[0], 0, 0.0, 0.0
-    for i in range(n):
-        if i + _AHEAD < n and place.stays[i + _AHEAD]:
-            row_prefetch(problem.rows, i + _AHEAD)
-        if place.stays[i]:
-            c, alpha = problem.c[i], place.alpha[i]
-            z = problem.y[i] * row_dot(problem.rows, i, place.w)
-            terms += c * (value(problem.loss, z) + conjugate(problem.loss, alpha / c)) + alpha * z
-            pulls += alpha * z
-            margins[count], weights[count] = z, c
-            count += 1
-    return count, terms, pulls
+def _survey(problem, place, chosen, margins, weights):
+    """Margins and weights of the chosen rows; the sums of their terms of the gap and of alpha z."""
+    n, terms, pulls = chosen.shape[0], 0.0, 0.0
+    for t in range(n):
+        if t + _AHEAD < n:
+            row_prefetch(problem.rows, chosen[t + _AHEAD])
+        i = chosen[t]
+        c, alpha = problem.c[i], place.alpha[i]
+        z = problem.y[i] * row_dot(problem.rows, i, place.w)
+        terms += c * (value(problem.loss, z) + conjugate(problem.loss, alpha / c)) + alpha * z
+        pulls += alpha * z
+        margins[t], weights[t] = z, c
+    return terms, pulls
 
 
 @hot

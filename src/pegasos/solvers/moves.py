@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.dispatch import generic
+from pegasos.core.dispatch import generic, helper
 from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.rows import n_rows, row_axpy, row_dot, row_work
 from pegasos.objective.losses import slope
@@ -90,112 +90,121 @@ def combined(problem: Any, place: Place, moves: Moves, gain: float, visits: int)
 
     alpha and w of `place` are changed; the step becomes a part of the move.
     """
-    k, (S, U, G, g, *_) = moves.oldest, moves
-    w, w0, v = place.w.reshape(-1), problem.center.reshape(-1), moves.v.reshape(-1)
-    flat = S.reshape(-1, len(g)), place.alpha.reshape(-1), moves.alpha.reshape(-1)
-    _differ(k, *flat)
-    along = _close(U, k, w, w0, v) + _stiffness(problem, place, S, moves.alpha, place.alpha)[0]
-    G[k], G[:, k] = along, along
-    g -= along
-    b = problem.center[-1]
+    k, (S, U, G, g, *_), b = moves.oldest, moves, problem.center[-1]
     shift = np.ravel(b - moves.b)  # by which a free intercept has moved the centre
-    g -= U[:, -shift.size :] @ shift
-    g[k] = gain - 0.5 * along[k]
-    theta = solution(G, g)
-    dw, target = _combination(U, theta), np.empty_like(place.alpha)
+    target, dw = np.empty_like(place.alpha), np.empty(U.shape[1])
+    rows = S.reshape(-1, len(g)), place.alpha.reshape(-1), moves.alpha.reshape(-1), problem.c
+    columns = U, place.w.reshape(-1), problem.center.reshape(-1), moves.v.reshape(-1), dw
+    theta = _best(rows, columns, (G, g), (k, place.r, gain), shift)
     tilt = float(theta @ g) + aim(problem, place, (S, theta), dw.reshape(place.w.shape), target)
-    along, bend = _bends(U, dw)
-    stiff = _stiffness(problem, place, S, place.alpha, target)
-    along, bend = along + stiff[0], bend + stiff[1]
-    t = min(1.0, tilt / bend) if tilt > 0.0 and bend > 0.0 else 0.0
-    if t > 0.0:
-        g -= t * along
-        g[k] += t * (tilt - t * bend)
-        G[k] += t * along
-        G[:, k] = G[k]
-        G[k, k] += t * (along[k] + t * bend)
-    _go(t, target.reshape(-1), k, *flat)
-    _take(t, dw, U[k], w, w0, v)
+    _go(rows, columns, (G, g), (k, place.r, tilt), target.reshape(-1))
     return moves._replace(b=np.copy(b), visits=visits, oldest=(k + 1) % len(g))
 
 
-@hot
-def _differ(k, S, alpha, before):
-    """S_k = alpha - before"""
+@hot_allocating
+def _best(rows, columns, known, move, shift):
+    """Close move k in S, U, G and g; theta, the best combination, and its dw."""
+    S, alpha, before, c = rows
+    U, w, w0, v, dw = columns
+    G, g = known
+    k, r, gain = move
+    along = np.zeros(g.shape[0])
+    close(U, k, w, w0, v)
+    bends(U, U[k], along)
     for i in range(alpha.shape[0]):
         S[i, k] = alpha[i] - before[i]
+    if r > 0.0:
+        along += _stiffness(S, c, r, before, alpha)[0]
+    for j in range(g.shape[0]):
+        G[k, j], G[j, k] = along[j], along[j]
+        g[j] -= along[j] + np.dot(U[j, U.shape[1] - shift.shape[0] :], shift)
+    g[k] = gain - 0.5 * along[k]
+    theta = best_of(G, g)
+    combine(U, theta, dw)
+    return theta
 
 
-@hot
-def _go(t, target, k, S, alpha, before):
-    """A step of length t towards the target, which is a part of move k; the next begins there."""
+@hot_allocating
+def _go(rows, columns, known, move, target):
+    """A step towards the target, the best that is not beyond, which is a part of move k; the next
+    one begins there."""
+    S, alpha, before, c = rows
+    U, w, w0, v, dw = columns
+    G, g = known
+    k, r, tilt = move
+    along = np.zeros(g.shape[0])
+    bend = bends(U, dw, along)
+    if r > 0.0:
+        more, stiff = _stiffness(S, c, r, alpha, target)
+        along += more
+        bend += stiff
+    t = min(1.0, tilt / bend) if tilt > 0.0 and bend > 0.0 else 0.0
+    if t > 0.0:
+        for j in range(g.shape[0]):
+            g[j] -= t * along[j]
+            G[k, j] += t * along[j]
+            G[j, k] = G[k, j]
+        g[k] += t * (tilt - t * bend)
+        G[k, k] += t * (along[k] + t * bend)
     for i in range(alpha.shape[0]):
-        if t == 1.0:
-            alpha[i] = target[i]
-        elif t > 0.0:
-            alpha[i] += t * (target[i] - alpha[i])
+        alpha[i] = target[i] if t == 1.0 else alpha[i] + t * (target[i] - alpha[i])
         S[i, k] = alpha[i] - before[i]
         before[i] = alpha[i]
+    take(t, dw, U[k], w, w0, v)
 
 
-@hot_allocating
-def _close(U, k, w, w0, v):
-    """U_k = w - w0 - v, and its products with all of U; block by block, which stay in cache."""
-    along = np.zeros(U.shape[0])
-    for start in range(0, w.shape[0], _COLUMNS):
-        end = min(start + _COLUMNS, w.shape[0])
-        own, w_, w0_, v_ = U[k, start:end], w[start:end], w0[start:end], v[start:end]
-        for j in range(end - start):
-            own[j] = w_[j] - w0_[j] - v_[j]
-        for m in range(U.shape[0]):
-            along[m] += np.dot(U[m, start:end], own)
-    return along
+@helper
+def _stiffness(S, c, r, start, to):
+    """What the parabolas of the rows add to the curvatures of a way with the moves and with itself:
+    d' diag(r / c) S and d' diag(r / c) d, d = to - start."""
+    pull, bend = np.empty(to.shape[0]), 0.0
+    for i in range(to.shape[0]):
+        pull[i] = r * (to[i] - start[i]) / c[i]
+        bend += pull[i] * (to[i] - start[i])
+    return np.dot(pull, S), bend
 
 
-@hot_allocating
-def _combination(U, theta):
-    """sum_j theta_j U_j"""
-    dw = np.zeros(U.shape[1])
+@helper
+def close(U, k, w, w0, v):
+    """U_k = w - w0 - v"""
+    own = U[k]
+    for j in range(w.shape[0]):
+        own[j] = w[j] - w0[j] - v[j]
+
+
+@helper
+def combine(U, theta, dw):
+    """dw = sum_j theta_j U_j, block by block, which stay in cache."""
     for start in range(0, dw.shape[0], _COLUMNS):
         end = min(start + _COLUMNS, dw.shape[0])
         sum_ = dw[start:end]
+        sum_[:] = 0.0
         for m in range(U.shape[0]):
             move, a = U[m, start:end], theta[m]
             for j in range(end - start):
                 sum_[j] += a * move[j]
-    return dw
 
 
-@hot_allocating
-def _bends(U, dw):
-    """Products of dw with all of U and with itself."""
-    along, bend = np.zeros(U.shape[0]), 0.0
+@helper
+def bends(U, dw, along):
+    """Products of dw with all of U, added to `along`, and with itself."""
+    bend = 0.0
     for start in range(0, dw.shape[0], _COLUMNS):
         end = min(start + _COLUMNS, dw.shape[0])
         step = dw[start:end]
         bend += np.dot(step, step)
         for m in range(U.shape[0]):
             along[m] += np.dot(U[m, start:end], step)
-    return along, bend
+    return bend
 
 
-@hot
-def _take(t, dw, move, w, w0, v):
+@helper
+def take(t, dw, move, w, w0, v):
     """A step of length t, which is a part of the move; the next one begins at v = w - w0."""
     for j in range(dw.shape[0]):
         w[j] += t * dw[j]
         move[j] += t * dw[j]
         v[j] = w[j] - w0[j]
-
-
-def _stiffness(problem: Any, place: Place, S: np.ndarray, start: np.ndarray, to: np.ndarray) -> Any:
-    """What the parabolas of the rows add to the curvatures of a way with the moves and with itself:
-    d' diag(r / c) S and d' diag(r / c) d, d = to - start."""
-    if place.r == 0.0:
-        return 0.0, 0.0
-    d = to - start
-    pull = place.r * d / problem.c
-    return pull @ S, float(pull @ d)
 
 
 def patience(state: Any) -> int:
@@ -208,8 +217,8 @@ def is_far(state: Any) -> bool:
     return bool(state.gain > _NOTHING * abs(state.objective))
 
 
-@hot_allocating
-def solution(G, g):
+@helper
+def best_of(G, g):
     """theta with G theta = g in the span of the moves that differ: by elimination, the move that
     adds most to the others first; moves that add nothing are left out."""
     m = g.shape[0]
@@ -260,13 +269,14 @@ def _aim(problem, place, along, dw, target):
     low, high = -slope(problem.loss, np.inf), -slope(problem.loss, -np.inf)
     tilt = 0.0
     for i in range(place.alpha.shape[0]):
-        move = 0.0
+        move, old = 0.0, place.alpha[i]
         for j in range(theta.shape[0]):
             move += theta[j] * S[i, j]
-        old, c, y = place.alpha[i], problem.c[i], problem.y[i]
-        new = min(max(old + move, low * c), high * c)
-        if move == 0.0 or not place.stays[i]:
-            new = old
+        target[i] = old
+        if move == 0.0:
+            continue
+        c, y = problem.c[i], problem.y[i]
+        new = min(max(old + move, low * c), high * c) if place.stays[i] else old
         target[i] = new
         lack = new - (old + move)
         if lack != 0.0:
