@@ -93,7 +93,7 @@ def test_validation_waits_and_returns_the_best_scoring_weights(solver):
     rule = by_rows(problem, patience=4, score=rising_then_falling(calls))
     found = run(solver, problem, Stop(tol=-1.0, max_epochs=400, rules=(rule,)), seed=7)
     assert (found.stop_reason, len(calls)) == ("validation", 7)
-    assert np.array_equal(problem.y * calls[2], found.best.margins)
+    assert np.allclose(problem.y * calls[2], found.best.margins, rtol=1e-12, atol=1e-12)
     primal, dual = found.certificate
     whole = run(Dual(), problem, Stop(tol=1e-9, max_epochs=5000)).certificate
     assert dual <= whole.primal and primal >= whole.dual * (1 - 1e-9)
@@ -105,7 +105,7 @@ def test_another_end_returns_the_best_scoring_weights_too():
     rule = by_rows(problem, patience=100, score=rising_then_falling(calls))
     found = run(STEPS, problem, Stop(tol=0.0, max_epochs=9, rules=(rule,)), seed=7)
     assert found.stop_reason == "max_iter"
-    assert np.array_equal(problem.y * calls[2], found.best.margins)
+    assert np.allclose(problem.y * calls[2], found.best.margins, rtol=1e-12, atol=1e-12)
 
 
 def test_of_equal_scores_the_lowest_objective_is_returned_and_within_tol():
@@ -128,7 +128,7 @@ def test_where_tol_ends_a_run_and_other_weights_score_best_it_is_validation_that
     found = driver.result()
     assert last.certificate.relative_gap <= 1e-6 < found.certificate.relative_gap
     assert found.stop_reason == last.stop == "validation"
-    assert np.array_equal(problem.y * calls[2], found.best.margins)
+    assert np.allclose(problem.y * calls[2], found.best.margins, rtol=1e-12, atol=1e-12)
     again = Driver(Dual(), problem, stop, 7)
     again.restore(driver.snapshot())
     assert [progress.stop for progress in again] == ["validation"]
@@ -145,7 +145,7 @@ def test_a_score_that_is_no_number_is_the_lowest():
     rule = by_rows(problem, patience=3, score=score)
     found = run(STEPS, problem, Stop(rules=(rule,), **LIMIT), seed=7)
     assert (found.stop_reason, len(calls)) == ("validation", 7)
-    assert np.array_equal(problem.y * calls[3], found.best.margins)
+    assert np.allclose(problem.y * calls[3], found.best.margins, rtol=1e-12, atol=1e-12)
 
 
 def test_a_run_that_goes_on_remembers_its_scores():

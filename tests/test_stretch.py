@@ -15,14 +15,19 @@ from conftest import (
 from hypothesis import given
 from scipy.optimize import minimize_scalar
 
+from pegasos import PegasosClassifier
+from pegasos.core.matrix import products
 from pegasos.data.samples import load_sample
 from pegasos.objective.certificate import Certificate, Evaluation, evaluate, loss_sum
-from pegasos.objective.losses import Hinge, Logistic, SquaredHinge
+from pegasos.objective.losses import Hinge, Logistic, Pinball, SquaredHinge
 from pegasos.objective.problem import make_problem
 from pegasos.objective.stretch import ENOUGH, stretched
+from pegasos.solvers import dual_verbs, lanes
 from pegasos.solvers.driver import Stop, run
-from pegasos.solvers.dual import Dual, _place
-from pegasos.solvers.dual_verbs import gap_at
+from pegasos.solvers.dual import Dual, place_of
+from pegasos.solvers.dual_verbs import gap_at, recall
+from pegasos.solvers.lanes import Goal, Lane, Many
+from pegasos.solvers.stops import Validation
 
 
 def objective_along(problem, seen):
@@ -109,7 +114,36 @@ def test_the_gap_of_descent_is_that_of_a_certificate(loss, caution):
     state = after_epochs(Dual(caution=caution), problem, 12)
     assert state.stays.all() == isinstance(loss, Logistic)
     seen = stretched(problem, evaluate(problem, state.alpha))
-    assert gap_at(problem, _place(state)) == pytest.approx(seen.certificate.gap, rel=1e-9)
+    assert gap_at(problem, place_of(state)) == pytest.approx(seen.certificate.gap, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Pinball(0.3), SquaredHinge()], ids=str)
+def test_so_it_is_around_a_centre(loss):
+    problem = sample_problem("spambase", loss, "csr-float32-uint32", 0.01)
+    center = np.random.default_rng(0).normal(scale=0.3, size=problem.center.size)
+    problem = problem._replace(center=center)
+    state = after_epochs(Dual(caution=0.2), problem, 12)
+    assert not state.stays.all()
+    seen = evaluate(problem, state.alpha)
+    longer = stretched(problem, seen)
+    assert loss == SquaredHinge() or longer.certificate.gap < 0.999 * seen.certificate.gap
+    assert gap_at(problem, place_of(state)) == pytest.approx(longer.certificate.gap, rel=1e-9)
+
+
+def test_rows_that_their_margins_do_not_set_aside_are_called_back():
+    problem = sample_problem("spambase", Hinge(), "csr-float32-uint32", 0.01)
+    state = after_epochs(Dual(caution=1.0), problem, 12)
+    state.stays[::3] = False
+    before = state.stays.copy()
+    loss = recall(problem, place_of(state))
+    margins = problem.y * products(problem.rows, state.w)
+    slack, alpha = state.radius * np.sqrt(problem.q), state.alpha
+    settled = (alpha == 0.0) & (margins > 1.0 + slack)
+    settled |= (alpha == problem.c) & (margins < 1.0 - slack)
+    assert np.array_equal(state.stays, before | ~settled)
+    aside = ~state.stays
+    assert aside.sum() > 1000 and state.stays.sum() > before.sum() + 100
+    assert loss == pytest.approx(float(problem.c[aside] @ np.maximum(0.0, 1.0 - margins[aside])))
 
 
 def test_the_gap_is_told_where_few_rows_tell_it():
@@ -117,14 +151,14 @@ def test_the_gap_is_told_where_few_rows_tell_it():
     solver = Dual()
     few, all_rows = after_epochs(solver, problem, 12), after_epochs(solver, problem, 1)
     assert few.active < all_rows.active == problem.y.size
-    assert solver.gap(problem, few) < np.inf
-    assert solver.gap(problem, all_rows) == np.inf
+    assert solver.gap_now(problem, few) < np.inf
+    assert solver.gap_now(problem, all_rows) == np.inf
 
 
 class Untold(Dual):
     """Descent that never tells its gap."""
 
-    gap = property()
+    gap_now = property()
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])
@@ -136,14 +170,52 @@ def test_a_run_that_is_told_its_gap_ends_no_later_and_as_near(C):
     assert told.state.epoch <= untold.state.epoch - (C == 100.0)
 
 
-def test_a_gap_above_the_goal_is_not_asked_for_again_at_the_same_estimate():
-    problem = few_rows(100.0)
-    asked = []
+def test_within_a_sliced_epoch_the_gap_is_asked_for_once(monkeypatch):
+    """The estimate stays as it is from slice to slice."""
+    problem, tol = few_rows(100.0), 1e-3
+    monkeypatch.setattr(dual_verbs, "SLICE", 500)
+    asked, steps = [], []
 
     class Telling(Dual):
-        def gap(self, problem, state):
+        def gap_now(self, problem, state):
             asked.append(state.estimate)
-            return super().gap(problem, state)
+            return 1.1 * tol * state.objective
 
-    run(Telling(), problem, Stop(tol=1e-3))
-    assert 0 < len(asked) == len(set(asked)) < 20
+    found = run(Telling(), problem, Stop(tol, callback=lambda _: steps.append(0)))
+    assert len(steps) > 2 * found.state.epoch and 1 <= len(asked) == len(set(asked))
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped")
+def test_a_point_that_a_solver_proposes_stays_as_it_is():
+    """Multiples of the w of a perceptron are the better the shorter they are."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    margin = X @ [1.0, -2.0, 0.5, 0.0, 1.0]
+    X, y = X[np.abs(margin) > 0.5], margin[np.abs(margin) > 0.5] > 0.0
+    model = PegasosClassifier.preset(
+        "perceptron", lam=1.0, max_iter=50, intercept="none", random_state=0
+    )
+    assert model.fit(X, y).score(X, y) > 0.9
+    assert np.linalg.norm(model.coef_) > 1.0
+
+
+@pytest.mark.parametrize("C", [1.0, 10.0, 100.0])
+def test_what_scores_best_is_the_point_that_is_proven(C):
+    problem = few_rows(C)
+    rule = Validation(problem.rows, problem.y > 0.0, patience=10**6, score=lambda *_: 0.0)
+    found = run(Dual(), problem, Stop(tol=1e-3, max_epochs=5000, rules=(rule,)))
+    assert found.stop_reason == "gap" and found.certificate.relative_gap <= 1e-3
+
+
+def test_a_lane_may_end_by_a_multiple():
+    """With a goal between the gap of its w and that of the best multiple."""
+    problem = few_rows(100.0)
+    many = Many(problem, problem.y > 0.0, [Lane(1, 1.0, problem.center, problem.c)])
+    seen = evaluate(problem, after_epochs(Dual(memory=0), problem, 60).alpha)
+    gap, least = (found.certificate.relative_gap for found in (seen, stretched(problem, seen)))
+    for goal, near in ((2.0 * gap, True), (0.5 * (gap + least), True), (0.5 * least, False)):
+        group = lanes._Group(many, [0], Goal(goal, 100), 0)
+        group.problems = [problem]
+        found = group._near_enough(0, seen)
+        assert (found.certificate.relative_gap <= goal) == near
+        assert (found is seen) == (goal != 0.5 * (gap + least))

@@ -76,14 +76,29 @@ def _fit(storage: str, dtype: str, loss: str) -> None:
     from sklearn.exceptions import ConvergenceWarning
 
     from pegasos import LinearSVC, LogisticRegression
+    from pegasos.solvers.intercept import rehearse
 
     for X, y in _tiny(storage, dtype):
+        rehearse(_problem(X, y, loss))
         for solver, intercept in itertools.product(LOSSES[loss], ("free", "penalised")):
             model: Any = LogisticRegression() if loss == "logistic" else LinearSVC(loss=loss)
             model.set_params(solver=solver, intercept=intercept, max_iter=5)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model.fit(X, y).predict(X)
+
+
+def _problem(X: Any, y: Any, loss: str) -> Any:
+    """As a fit would make it."""
+    import numpy as np
+
+    from pegasos.data.check import as_rows
+    from pegasos.objective.losses import Hinge, Logistic, SquaredHinge
+    from pegasos.objective.problem import make_problem
+
+    kinds = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "logistic": Logistic()}
+    signs = np.where(y == y[0], 1.0, -1.0)
+    return make_problem(as_rows(X, 1.0), signs, np.ones(len(signs)), kinds[loss])
 
 
 def _kernels(storage: str, dtype: str) -> None:

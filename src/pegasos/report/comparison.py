@@ -25,8 +25,7 @@ from pegasos.objective.losses import Perceptron, Pinball, is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.auto import Auto, solver_named
 from pegasos.solvers.driver import Driver, Progress, Solver, Stop, run
-from pegasos.solvers.dual import Dual
-from pegasos.solvers.intercept import FreeIntercept
+from pegasos.solvers.intercept import rehearse
 
 NAMES = (*SOLVERS, *PRESETS)
 ACCURACY = 1e-8
@@ -154,13 +153,9 @@ def compare(
 
 
 def warm_up(problem: Problem, methods: Mapping[str, Method], test: Holdout | None = None) -> None:
-    """Compile what a comparison runs, on a problem of the same kind with few rows.
-
-    These may end before the epoch in which descent begins with second-order steps.
-    """
+    """Compile what a comparison runs, on a problem of the same kind with few rows."""
     run(Auto(), problem, Stop(max_epochs=30))
-    hasty = Dual(patience=1)
-    run(FreeIntercept(hasty) if problem.free else hasty, problem, Stop(0.0, max_epochs=30))
+    rehearse(problem)
     for method in methods.values():
         curve(problem, method, Limit(3, math.inf), 0, test)
 
@@ -209,7 +204,7 @@ def curve(
 def _moment(
     problem: Problem, driver: Driver, seconds: float, bound: float, test: Holdout | None
 ) -> Moment:
-    """What the solver would return now, evaluated on the objective of the comparison."""
+    """The point that the solver has reached, evaluated on the objective of the comparison."""
     with np.errstate(all="ignore"):  # what overflows is infinitely far away
         alpha, w = driver.solver.candidate(problem, driver.state)
         seen = evaluate(problem, alpha, w)

@@ -111,8 +111,9 @@ class Auto:
             state = _review(problem, state, state.successor)
         return state._replace(inner=state.solver.step(problem, state.inner))
 
-    def gap(self, problem: Problem, state: AutoState) -> float:
-        return state.solver.gap(problem, state.inner) if isinstance(state.solver, Dual) else np.inf
+    def gap_now(self, problem: Problem, state: AutoState) -> float:
+        told = isinstance(state.solver, Dual)
+        return state.solver.gap_now(problem, state.inner) if told else np.inf
 
     def candidate(self, problem: Problem, state: AutoState) -> Any:
         return state.solver.candidate(problem, state.inner)

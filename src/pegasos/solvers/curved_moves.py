@@ -65,14 +65,14 @@ def combined(problem: Problem, place: Place, moves: Moves, gain: float, visits: 
     alpha and w of `place` are changed; the step becomes a part of the move.
     """
     k, (S, U, G, g, *_) = moves.oldest, moves
-    columns = U, place.w, problem.center, moves.v, np.empty(U.shape[1])
+    at_columns = U, place.w, problem.center, moves.v, np.empty(U.shape[1])
     S[:, k] = place.alpha - moves.alpha
     reach = domain(problem.loss)
     _bend(problem, place, (S, reach), g, G)
-    theta = _best(columns, k, g, G)
+    theta = _best(at_columns, k, g, G)
     change = np.empty_like(place.alpha)
-    _aim(problem, place, (S, theta, reach), columns[-1], change)
-    slope, bend = _along(columns)
+    _aim(problem, place, (S, theta, reach), at_columns[-1], change)
+    slope, bend = _along(at_columns)
     for t in _LENGTHS:
         if t * (slope - 0.5 * t * bend) + _rise(problem, place.alpha, change, t) > 0.0:
             place.alpha[:] += t * change
@@ -80,15 +80,15 @@ def combined(problem: Problem, place: Place, moves: Moves, gain: float, visits: 
             break
     else:
         t = 0.0
-    _go(t, columns, k)
+    _go(t, at_columns, k)
     moves.alpha[:] = place.alpha
     return moves._replace(visits=visits, oldest=(k + 1) % len(g))
 
 
 @hot_allocating
-def _best(columns, k, g, G):
+def _best(at_columns, k, g, G):
     """Close move k; with what the columns add to g and G, the best combination and its dw."""
-    U, w, w0, v, dw = columns
+    U, w, w0, v, dw = at_columns
     along = np.zeros(g.shape[0])
     close(U, k, w, w0, v)
     bends(U, w, along)
@@ -101,15 +101,15 @@ def _best(columns, k, g, G):
 
 
 @hot_allocating
-def _along(columns):
+def _along(at_columns):
     """-w.dw and ||dw||^2"""
-    _, w, _, _, dw = columns
+    _, w, _, _, dw = at_columns
     return -np.dot(w, dw), np.dot(dw, dw)
 
 
 @hot
-def _go(t, columns, k):
-    U, w, w0, v, dw = columns
+def _go(t, at_columns, k):
+    U, w, w0, v, dw = at_columns
     take(t, dw, U[k], w, w0, v)
 
 

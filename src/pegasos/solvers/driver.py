@@ -6,7 +6,7 @@ A solver knows none of these. It is a frozen dataclass with
     step(problem, state) -> state                 a slice of work: ~0.1 s, or a Newton step
     candidate(problem, state) -> alpha, w or None the point to certify (None: w = w0 + v(alpha))
     refresh(problem, state, seen) -> state        go on from an exact evaluation
-    gap(problem, state) -> float                  if it has one: the gap, nearer than its estimate,
+    gap_now(problem, state) -> float              if it has one: the gap, nearer than its estimate,
                                                   for less than an evaluation (inf: not known)
 
 and its state a NamedTuple with `epoch`, `estimate` (of the gap; inf if unknown), `objective` (about
@@ -26,8 +26,9 @@ from pegasos.objective.certificate import Certificate, Evaluation, better, evalu
 from pegasos.objective.stretch import stretched
 from pegasos.solvers.stops import Scored, Validation, best_scoring, heeding, held, judged
 
-_DOUBT, _LONG, _DOUBT_LONG = 0.4, 20, 0.15  # of the estimate: the gap, and after so many epochs
-_HOPE = 0.8  # of what the gap turned out to be of the estimate, the next time
+_DOUBT = 0.4  # of the estimate: what the gap may be as long as nobody has told it
+_LONG, _MORE_DOUBT = 20, 0.15  # the same after so many epochs
+_HOPE = 0.8  # of the share that was told: what it may be the next time
 
 
 class Solver(Protocol):
@@ -120,7 +121,7 @@ class Driver:
         self.state = self.solver.init(problem, seed, *start)
         self._stepped = False
         self._certified, self._not_before, self._last_gap = -1, 1, 0.0
-        self._told = (np.nan, np.inf)  # gap / estimate, at least; the estimate of which it is known
+        self._share, self._asked = np.nan, np.inf  # gap / estimate when last told, that estimate
         if any(given is not None for given in start) or problem.center.any():
             self._certify()
 
@@ -148,7 +149,8 @@ class Driver:
 
     def snapshot(self) -> Snapshot:
         """The run as it is between two steps."""
-        pace = (self._next_check, self._certified, self._not_before, self._last_gap, *self._told)
+        due = self._next_check, self._certified, self._not_before
+        pace = (*due, self._last_gap, self._share, self._asked)
         seconds = time.perf_counter() - self._start
         history = list(self.history)
         reason = self.stop_reason
@@ -161,8 +163,8 @@ class Driver:
         limited = saved.stop_reason == "max_iter" and saved.state.epoch >= self.stop.max_epochs
         self.stop_reason = "max_iter" if limited else "running"  # limits may be higher now
         self._start = time.perf_counter() - saved.seconds
-        self._next_check, self._certified, self._not_before, self._last_gap = saved.pace[:4]
-        self._told = saved.pace[4:]
+        self._next_check, self._certified, self._not_before = saved.pace[:3]
+        self._last_gap, self._share, self._asked = saved.pace[3:]
         self._stepped = saved.state.epoch > self._certified
 
     def point(self) -> np.ndarray:
@@ -232,12 +234,13 @@ class Driver:
 
     def _nearer(self, goal: float) -> bool:
         """Whether the gap is there already, asked where the estimate is not far above."""
-        (share, asked), estimate = self._told, self.state.estimate
+        state, share = self.state, _HOPE * self._share
         if np.isnan(share):
-            share = _DOUBT if self.state.epoch < _LONG else _DOUBT_LONG
-        if not hasattr(self.solver, "gap") or estimate == asked or not share * estimate <= goal:
+            share = _DOUBT if state.epoch < _LONG else _MORE_DOUBT
+        new = state.epoch > self._certified and state.estimate != self._asked
+        if not (new and share * state.estimate <= goal and hasattr(self.solver, "gap_now")):
             return False
-        gap = self.solver.gap(self.problem, self.state)
+        gap = self.solver.gap_now(self.problem, state)
         self._learn(gap)
         return bool(gap <= goal)
 
@@ -245,18 +248,18 @@ class Driver:
         """What the gap is where the estimate is the present one."""
         estimate = self.state.estimate
         if 0.0 < estimate < np.inf and gap < np.inf:
-            self._told = (min(1.0, _HOPE * gap / estimate), estimate)
+            self._share, self._asked = gap / estimate, estimate
 
     def _certify(self) -> Certificate:
         """Evaluate exactly, keep the better primal and dual points, refresh the solver."""
         alpha, w = self.solver.candidate(self.problem, self.state)
         seen = evaluate(self.problem, alpha, w)
         near = seen.certificate.relative_gap <= self.stop.tol
-        found = seen if near else stretched(self.problem, seen)
+        found = seen if near or w is not None else stretched(self.problem, seen)
         self._learn(found.certificate.gap)
         self.best = found if self.best is None else better(self.problem, self.best, found)
         if self.stop.validation is not None:
-            self.scored = judged(self.stop.validation, seen, self.scored)
+            self.scored = judged(self.stop.validation, found, self.scored)
         self._last_gap = seen.certificate.gap
         self._next_check = max(self.stop.first_check, 2 * self.state.epoch)
         self._certified, self._stepped = self.state.epoch, False

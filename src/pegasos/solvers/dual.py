@@ -8,15 +8,15 @@ Order:     a fresh random permutation of the active rows in each epoch; of group
 Shrinking: a variable at its bound leaves the epoch when its margin is further inside than
            `caution` ||x_i|| sqrt(2 gap); with caution = 1 and the true gap that is a proof that
            it stays there, since ||w - w*|| <= sqrt(2 gap). Far less caution pays, with a look at
-           the margins of all rows whenever the estimate has fallen tenfold: those left out
-           wrongly come back. So they do at each certificate.
+           the margins of the rows aside whenever the estimate has fallen tenfold: those left
+           out wrongly come back. So they do at each certificate.
 Moves:     after some epochs each begins at the best point in the span of the last moves (see
            `solvers.moves`, and `solvers.curved_moves` for a dual that is not quadratic)
 Stopping:  `estimate`, the sum over the epoch of c_i l(z_i) + c_i l*(-alpha_i/c_i) + alpha_i z_i:
            each term is >= 0 and their sum at one w is the duality gap. The terms are of margins
            before each step, so the sum is about half an epoch old; by the fall since the last
            one it is brought up to date; so it is within an epoch, where the gap falls fast. The
-           driver certifies.
+           driver certifies, and near its goal it asks for the gap, which the rows that stay tell.
 
 The loop is the same for the problem of several classes; what it does with a row are the verbs of
 `solvers.dual_verbs`.
@@ -167,7 +167,7 @@ class Dual:
             state = state._replace(active=arrange(*left, pace))
         threads = max(1, allowed() >> state.quarrels)
         span = state.cursor, _pause(problem, state, threads)
-        state = state.plus(*advance(problem, _place(state), span, threads))
+        state = state.plus(*advance(problem, place_of(state), span, threads))
         if state.cursor < state.active:
             return _underway(state)
         away = state.w - problem.center
@@ -192,7 +192,7 @@ class Dual:
         if state.estimate >= state.mark or state.stays.all():
             return state
         radius = min(state.radius, self.radius(state.estimate))
-        aside = recall(problem, _place(state._replace(radius=radius)))
+        aside = recall(problem, place_of(state._replace(radius=radius)))
         return self._listed(state._replace(radius=radius, aside=aside), state.estimate)
 
     def _combine(self, problem: Any, state: DualState) -> DualState:
@@ -202,7 +202,7 @@ class Dual:
             return state
         if state.epoch + self.elsewhere < min(self.patience, kind.patience(state)):
             return state
-        place, visits = _place(state), state.visits
+        place, visits = place_of(state), state.visits
         if state.past is None:
             return state._replace(past=no_moves(problem, place, visits, self.memory), gain=0.0)
         if not (kind.is_far(state) and worthwhile(problem, place, visits - state.past.visits)):
@@ -214,11 +214,11 @@ class Dual:
         """Of the reach of margins; infinite: nothing is set aside."""
         return float(reach(self.caution, gap)) if self.shrinking else np.inf
 
-    def gap(self, problem: Any, state: DualState) -> float:
+    def gap_now(self, problem: Any, state: DualState) -> float:
         """From the rows that stay, if they are few; not where an estimate tells soon enough."""
         if _falls_fast(state) or state.active > _FEW * len(state.order):
             return np.inf
-        return gap_at(problem, _place(state))
+        return gap_at(problem, place_of(state))
 
     def candidate(self, problem: Any, state: DualState) -> tuple[np.ndarray, None]:
         return state.alpha, None
@@ -236,7 +236,7 @@ class Dual:
         state.stays[:] = True
         state, aside = state._replace(radius=min(state.radius, self.radius(gap))), 0.0
         if state.radius < np.inf:
-            aside = part(problem, _place(state), margins)
+            aside = part(problem, place_of(state), margins)
         return self._listed(state._replace(aside=aside), gap)
 
     def _listed(self, state: DualState, gap: float) -> DualState:
@@ -256,7 +256,7 @@ def _kind_of_moves(problem: Any, state: DualState) -> Any:
 def _pause(problem: Any, state: DualState, threads: int) -> int:
     """The end of the epoch, or of a quarter of it: where the gap falls fast, a part of an epoch may
     be all that is left to do."""
-    if not _falls_fast(state) or is_shared(problem, _place(state), state.active, threads):
+    if not _falls_fast(state) or is_shared(problem, place_of(state), state.active, threads):
         return state.active
     quarter = max(state.active // 4, int(_PART / max(1.0, row_work(problem.rows))))
     end = state.cursor + quarter
@@ -275,6 +275,6 @@ def _underway(state: DualState) -> DualState:
     return state._replace(estimate=float(up_to_date(state.terms, state.summed, share)))
 
 
-def _place(state: DualState) -> Place:
+def place_of(state: DualState) -> Place:
     where = state.alpha, state.w, state.order, state.stays
     return Place(*where, state.radius, state.k, state.r, state.often)

@@ -14,6 +14,7 @@ from pegasos.core.jit import hot
 from pegasos.core.matrix import block_of, combine
 from pegasos.core.rows import n_entries, n_rows, row_dot, row_prefetch
 from pegasos.core.threads import run_blocks
+from pegasos.data.check import frozen
 from pegasos.objective.losses import conjugate, domain, parabola, value
 from pegasos.objective.problem import Problem
 from pegasos.objective.stretch import ENOUGH, multiple
@@ -58,8 +59,8 @@ def part(problem: Any, place: Place, margins: np.ndarray) -> float:
 
 @generic
 def recall(problem: Any, place: Place) -> float:
-    """Bring back rows that are aside and that their margins at w set aside no more; the loss of the
-    others"""
+    """Bring back rows that are aside and that their margins at w do not set aside; others may go
+    aside as well. The loss of those that are"""
 
 
 @generic
@@ -128,6 +129,7 @@ def _(problem, place):
     terms, pulls = _survey(problem, place, chosen, z, c)
     size = float(place.w @ place.w)
     line = size, pulls - size
+    c = frozen(c)  # as that of a certificate: one compiled loop for both
     s = multiple(problem.loss, c, z, line, ENOUGH * terms)
     return terms - _lowered(problem.loss, c, z, line, s)
 

@@ -22,7 +22,9 @@ import numpy as np
 from pegasos.core.dispatch import generic
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.problem import Problem
-from pegasos.solvers.dual import Dual
+from pegasos.solvers.driver import Stop, run
+from pegasos.solvers.dual import Dual, place_of
+from pegasos.solvers.dual_verbs import gap_at, recall
 
 WEIGHT = 0.1  # of rho, in units of the mean ||x_i||^2
 
@@ -114,6 +116,19 @@ class FreeIntercept:
             )
         inner = self.solver.refresh(inner_problem, inner, seen._replace(w=w))
         return state._replace(inner=inner._replace(past=None))
+
+
+def rehearse(problem: Any) -> None:
+    """Run every loop of descent, so that all are compiled: a small problem may end before the first
+    second-order step, the first look at rows aside, and near its goal."""
+    hasty = Dual(patience=1)
+    solver: Any = FreeIntercept(hasty) if problem.free else hasty
+    run(solver, problem, Stop(0.0, max_epochs=30))
+    inner = solver.init(problem, 0).problem if problem.free else problem
+    place = place_of(hasty.step(inner, hasty.init(inner, 0)))
+    place.stays[0] = False
+    recall(inner, place)
+    gap_at(inner, place)
 
 
 @generic

@@ -93,21 +93,21 @@ def combined(problem: Any, place: Place, moves: Moves, gain: float, visits: int)
     k, (S, U, G, g, *_), b = moves.oldest, moves, problem.center[-1]
     shift = np.ravel(b - moves.b)  # by which a free intercept has moved the centre
     target, dw = np.empty_like(place.alpha), np.empty(U.shape[1])
-    rows = S.reshape(-1, len(g)), place.alpha.reshape(-1), moves.alpha.reshape(-1), problem.c
-    columns = U, place.w.reshape(-1), problem.center.reshape(-1), moves.v.reshape(-1), dw
-    theta = _best(rows, columns, (G, g), (k, place.r, gain), shift)
+    c = problem.c if place.alpha.ndim == 1 else np.repeat(problem.c, place.alpha.shape[1])
+    at_rows = S.reshape(-1, len(g)), place.alpha.reshape(-1), moves.alpha.reshape(-1), c, place.r
+    at_columns = U, place.w.reshape(-1), problem.center.reshape(-1), moves.v.reshape(-1), dw
+    theta = _best(at_rows, at_columns, (G, g), k, gain, shift)
     tilt = float(theta @ g) + aim(problem, place, (S, theta), dw.reshape(place.w.shape), target)
-    _go(rows, columns, (G, g), (k, place.r, tilt), target.reshape(-1))
+    _go(at_rows, at_columns, (G, g), k, tilt, target.reshape(-1))
     return moves._replace(b=np.copy(b), visits=visits, oldest=(k + 1) % len(g))
 
 
 @hot_allocating
-def _best(rows, columns, known, move, shift):
+def _best(at_rows, at_columns, known, k, gain, shift):
     """Close move k in S, U, G and g; theta, the best combination, and its dw."""
-    S, alpha, before, c = rows
-    U, w, w0, v, dw = columns
+    S, alpha, before, c, r = at_rows
+    U, w, w0, v, dw = at_columns
     G, g = known
-    k, r, gain = move
     along = np.zeros(g.shape[0])
     close(U, k, w, w0, v)
     bends(U, U[k], along)
@@ -125,13 +125,12 @@ def _best(rows, columns, known, move, shift):
 
 
 @hot_allocating
-def _go(rows, columns, known, move, target):
+def _go(at_rows, at_columns, known, k, tilt, target):
     """A step towards the target, the best that is not beyond, which is a part of move k; the next
     one begins there."""
-    S, alpha, before, c = rows
-    U, w, w0, v, dw = columns
+    S, alpha, before, c, r = at_rows
+    U, w, w0, v, dw = at_columns
     G, g = known
-    k, r, tilt = move
     along = np.zeros(g.shape[0])
     bend = bends(U, dw, along)
     if r > 0.0:
@@ -147,7 +146,8 @@ def _go(rows, columns, known, move, target):
         g[k] += t * (tilt - t * bend)
         G[k, k] += t * (along[k] + t * bend)
     for i in range(alpha.shape[0]):
-        alpha[i] = target[i] if t == 1.0 else alpha[i] + t * (target[i] - alpha[i])
+        if t > 0.0:
+            alpha[i] = target[i] if t == 1.0 else alpha[i] + t * (target[i] - alpha[i])
         S[i, k] = alpha[i] - before[i]
         before[i] = alpha[i]
     take(t, dw, U[k], w, w0, v)
@@ -202,8 +202,9 @@ def bends(U, dw, along):
 def take(t, dw, move, w, w0, v):
     """A step of length t, which is a part of the move; the next one begins at v = w - w0."""
     for j in range(dw.shape[0]):
-        w[j] += t * dw[j]
-        move[j] += t * dw[j]
+        if t > 0.0:
+            w[j] += t * dw[j]
+            move[j] += t * dw[j]
         v[j] = w[j] - w0[j]
 
 
