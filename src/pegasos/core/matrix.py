@@ -98,7 +98,7 @@ def _sqnorms(rows, out, start, stop):
 def products(rows: Any, w: np.ndarray) -> np.ndarray:
     """X w, the virtual column included."""
     out = np.empty(n_rows(rows))
-    run_blocks(lambda s, e: _products(rows, w, out, s, e), n_rows(rows), block_of(rows))
+    run_blocks(lambda s, e: _products(rows, w, out, s, e), n_rows(rows), _block(rows))
     return out
 
 
@@ -108,7 +108,7 @@ def all_products(rows: Any, W: np.ndarray) -> np.ndarray:
     n, width = n_rows(rows), n_columns(rows) + 1
     out = np.empty((n, W.shape[1]))
     if n_entries(rows) < 0.1 * n * width:
-        block = max(1, block_of(rows) // W.shape[1])
+        block = max(1, _block(rows) // W.shape[1])
         run_blocks(lambda s, e: _all_products(rows, W, out, s, e), n, block)
         return out
     ones, size = np.ones(n), max(16, (1 << 17) // width)  # rows written out for BLAS, in cache
@@ -120,7 +120,7 @@ def all_products(rows: Any, W: np.ndarray) -> np.ndarray:
             _write_out(rows, ones, np.arange(s, e), written[: e - s])
             np.matmul(written[: e - s], W, out=out[s:e])
 
-    run_blocks(part, n, max(size, block_of(rows)))
+    run_blocks(part, n, max(size, _block(rows)))
     return out
 
 
@@ -160,7 +160,7 @@ def _summed(rows: Any, add: Callable[[np.ndarray, int, int], Any]) -> np.ndarray
 def lane_products(rows: Any, W: np.ndarray) -> np.ndarray:
     """X W for a W of float64 lines; each row is read once."""
     out = lines(n_rows(rows), np.float64)
-    run_blocks(lambda s, e: _lane_products(rows, W, out, s, e), n_rows(rows), block_of(rows))
+    run_blocks(lambda s, e: _lane_products(rows, W, out, s, e), n_rows(rows), _block(rows))
     return out
 
 
@@ -194,11 +194,11 @@ def all_combine(rows: Any, A: np.ndarray) -> np.ndarray:
 def sqnorms(rows: Any) -> np.ndarray:
     """||x_i||^2 of all rows, the virtual column included."""
     out = np.empty(n_rows(rows))
-    run_blocks(lambda s, e: _sqnorms(rows, out, s, e), n_rows(rows), block_of(rows))
+    run_blocks(lambda s, e: _sqnorms(rows, out, s, e), n_rows(rows), _block(rows))
     return out
 
 
-def block_of(rows: Any, most: float = np.inf) -> int:
+def _block(rows: Any, most: float = np.inf) -> int:
     """Rows in a block, of `most` equal ones at most."""
     n = n_rows(rows)
     parts = min(round(n * (row_work(rows) + 3.0) / _BLOCK), most)
@@ -208,7 +208,7 @@ def block_of(rows: Any, most: float = np.inf) -> int:
 def _sum_block(rows: Any) -> int:
     """The same for blocks with a private sum over columns, which entries have to outweigh."""
     full = n_entries(rows) // (n_columns(rows) + 1)
-    return block_of(rows, max(full // _COPY, min(2, full // _HALVES)))
+    return _block(rows, max(full // _COPY, min(2, full // _HALVES)))
 
 
 def occupied(rows: Any) -> np.ndarray:

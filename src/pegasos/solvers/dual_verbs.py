@@ -11,9 +11,8 @@ import numpy as np
 
 from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
-from pegasos.core.matrix import block_of, combine
+from pegasos.core.matrix import combine, products
 from pegasos.core.rows import n_entries, n_rows, row_dot, row_prefetch
-from pegasos.core.threads import run_blocks
 from pegasos.data.check import frozen
 from pegasos.objective.losses import conjugate, domain, parabola, value
 from pegasos.objective.problem import Problem
@@ -113,12 +112,8 @@ def _(problem, place, margins):
 
 @recall.register(Problem)
 def _(problem, place):
-    chosen = np.flatnonzero(~place.stays)
-
-    def work(start, stop):
-        return _recall(problem, place, chosen[start:stop])
-
-    return sum(run_blocks(work, chosen.size, block_of(problem.rows)))
+    """Products with all rows in their order take no longer than with those aside here and there."""
+    return _recall(problem, place, problem.y * products(problem.rows, place.w))
 
 
 @gap_at.register(Problem)
@@ -148,16 +143,15 @@ def _part(problem, place, margins):
 
 
 @hot
-def _recall(problem, place, chosen):
-    aside, n = 0.0, chosen.shape[0]
-    for t in range(n):
-        if t + _AHEAD < n:
-            row_prefetch(problem.rows, chosen[t + _AHEAD])
-        i = chosen[t]
-        c, z = problem.c[i], problem.y[i] * row_dot(problem.rows, i, place.w)
+def _recall(problem, place, margins):
+    alpha, c = place.alpha, problem.c
+    aside = 0.0
+    for i in range(alpha.shape[0]):
+        if place.stays[i]:
+            continue
         slack = place.radius * np.sqrt(problem.q[i])
-        if settled(problem.loss, place.alpha[i] / c, z, slack):
-            aside += c * value(problem.loss, z)
+        if settled(problem.loss, alpha[i] / c[i], margins[i], slack):
+            aside += c[i] * value(problem.loss, margins[i])
         else:
             place.stays[i] = True
     return aside
