@@ -42,7 +42,7 @@ def pace(problem, threads):
     """Of an epoch of all rows."""
     with use_threads(threads):
         state = Dual().init(problem, 0)
-    return team.pace_of(problem, dual._place(state), 60, threads)
+    return team.pace_of(problem, dual.place_of(state), 60, threads)
 
 
 @hot

@@ -35,6 +35,7 @@ from pegasos.core.rng import arrange, stream
 from pegasos.core.rows import n_rows, row_work
 from pegasos.core.threads import allowed
 from pegasos.objective.certificate import Evaluation
+from pegasos.objective.stretch import ROUNDING
 from pegasos.solvers import curved_moves, moves
 from pegasos.solvers.dual_verbs import (
     advance,
@@ -216,7 +217,8 @@ class Dual:
 
     def gap_now(self, problem: Any, state: DualState) -> float:
         """From the rows that stay, if they are few; not where an estimate tells soon enough."""
-        if _falls_fast(state) or state.active > _FEW * len(state.order):
+        fine = state.estimate <= ROUNDING * abs(state.objective)
+        if fine or _falls_fast(state) or state.active > _FEW * len(state.order):
             return np.inf
         return gap_at(problem, place_of(state))
 
