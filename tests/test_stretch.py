@@ -75,7 +75,7 @@ def test_what_has_no_best_multiple_stays_as_it_is(w):
     problem = random_problem(5, Hinge(), "dense-float64", "none")
     point = np.full(problem.center.size, w)
     margins = np.full(problem.y.size, w)
-    seen = Evaluation(point, 0.0 * problem.c, margins, Certificate(w, 0.0))
+    seen = Evaluation(point, 0.0 * problem.c, margins, Certificate(1.0, 0.0))
     with np.errstate(all="ignore"):
         assert stretched(problem, seen) is seen
 
