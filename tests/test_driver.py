@@ -111,7 +111,7 @@ def test_the_best_point_outlives_worse_ones(problem):
 
     result = run(Watched(), problem, Stop(tol=1e-6, every=1))
     assert any(after > before for before, after in zip(values, values[1:], strict=False))
-    assert result.certificate.primal == min(values)
+    assert result.certificate.primal <= min(values)  # the last one, which ends it, included
 
 
 @pytest.mark.parametrize("every", [1, 2, 5])

@@ -13,10 +13,12 @@ from pegasos.core.matrix import combine
 from pegasos.core.rows import CsrRows, DenseRows
 from pegasos.core.threads import use_threads
 from pegasos.core.zeros import without_zeros
+from pegasos.data.check import as_rows
+from pegasos.estimators.sweeps import _groups
 from pegasos.objective.certificate import evaluate, evaluate_all
 from pegasos.objective.losses import Hinge
 from pegasos.objective.problem import make_problem
-from pegasos.solvers.lane_moves import combined
+from pegasos.solvers.lane_moves import PATIENCE, combined
 from pegasos.solvers.lane_steps import epochs
 from pegasos.solvers.lanes import Goal, Lane, Many, _Group, descend
 
@@ -360,3 +362,47 @@ def test_a_path_asks_for_values_that_can_be():
         LinearSVC().path(X, y, [])
     with pytest.raises(ValueError, match="C"):
         LinearSVC().path(X, y, [1.0, -1.0])
+
+
+def slow_and_quick():
+    """Wide rows and values of C of which the largest take many epochs."""
+    rng = np.random.default_rng(1)
+    X = sp.random_array((400, 2500), density=0.02, format="csr", rng=rng, dtype=np.float32)
+    return X, np.where(X @ rng.normal(size=2500) + 0.3 * rng.normal(size=400) > 0, 1, 0)
+
+
+def test_the_last_few_lanes_are_left_to_runs_of_their_own():
+    X, y = slow_and_quick()
+    problem = make_problem(as_rows(X), np.where(y == 1, 1.0, -1.0), np.ones(400), Hinge())
+    factors = [1000.0, 300.0, 1e-3, 1e-3, 1e-3, 1e-3]
+    ends = {}
+    for few in (0, 1, 2, 6):
+        goal = Goal(1e-6, 500, few=few)
+        found, _ = descend(many(problem, factors), [list(range(6))], goal, 0)
+        ends[few] = [answer.epochs for answer in found]
+        proofs = [answer.best.certificate.relative_gap for answer in found]
+        assert max(proofs[2:]) <= 1e-6 or few == 6
+    assert max(ends[0]) > PATIENCE + 10  # two of them are slow
+    assert max(ends[2]) == max(ends[6]) == PATIENCE  # none is left alone before
+    assert max(ends[1]) >= max(ends[2])
+
+
+def test_what_is_left_alone_is_solved_and_says_where_it_began():
+    X, y = slow_and_quick()
+    Cs = [1e-3, 2e-3, 4e-3, 8e-3, 0.05, 0.09]
+    found = LinearSVC(loss="hinge", intercept="none", tol=1e-4).path(X, y, [*Cs, 5.0, 9.0])
+    assert max(model.certificate_.relative_gap for model in found) <= 1e-4
+    assert "together with other problems" in found[-1].solver_.reason
+
+
+def test_groups_of_a_path_and_of_folds():
+    path, folds = list(np.logspace(-1, 0.9, 20)), [1.0, 0.5, 0.2, 0.1] * 5
+    assert [len(group) for group in _groups(path)] == [6, 7, 7]  # the slowest has fewer
+    assert [len(group) for group in _groups(folds)] == [7, 7, 6]
+    assert [len(group) for group in _groups([1.0] * 20)] == [5, 5, 5, 5]
+    for values in (path, folds, [1.0] * 20, list(np.logspace(-5, 5, 20)), [1.0, 2.0, 3.0]):
+        groups = _groups(values)
+        assert sorted(p for group in groups for p in group) == list(range(len(values)))
+        assert max(map(len, groups)) <= LANES
+        tops = [max(values[p] for p in group) for group in groups]
+        assert tops == sorted(tops, reverse=True)

@@ -27,6 +27,7 @@ LEAST_TOL = 1e-4  # beyond it float32 does not lead
 SHARED = 4  # passes of eight lanes for one that a problem would be given alone
 STEADY = 40  # the same with second-order steps
 MOST_EPOCHS = 500  # together; what is slower goes on alone, and may change its solver
+FEW = 3  # lanes that take longer together than alone, where that is descent as well
 
 
 class Swept(NamedTuple):
@@ -48,11 +49,13 @@ def shared_problem(task: Task) -> Problem | None:
     return make_problem(task.rows, y, task.c, task.loss, None, task.free)
 
 
-def goal_of(task: Task, deadline: float, budget: float) -> Goal:
-    """The goal of lanes of which the slowest has a budget of passes alone."""
+def goal_of(task: Task, deadline: float, budget: float, few: int = 0) -> Goal:
+    """The goal of lanes of which the slowest has a budget of passes alone; the last few of a group
+    go on alone if that is without end."""
     shared = STEADY if has_moves(task.loss) else SHARED
     limit = min(MOST_EPOCHS, task.stop.max_epochs - 1, shared * budget)
-    return Goal(max(task.stop.tol, LEAST_TOL), int(limit), deadline)
+    few = few if np.isinf(budget) else 0
+    return Goal(max(task.stop.tol, LEAST_TOL), int(limit), deadline, few)
 
 
 def sweep_path(task: Task, Cs: list[float], deadline: float) -> tuple[Answers, bool]:
@@ -64,7 +67,7 @@ def sweep_path(task: Task, Cs: list[float], deadline: float) -> tuple[Answers, b
     chosen = [j for j, budget in enumerate(budgets) if budget]
     places = [(j, k) for j in chosen for k in range(len(task.targets))]
     lanes = [Lane(task.targets[k], Cs[j], task.centers[k], task.c) for j, k in places]
-    goal = goal_of(task, deadline, max(budgets))
+    goal = goal_of(task, deadline, max(budgets), FEW)
     return sweep(Many(shared, task.label, lanes), places, goal, task.seed)
 
 
@@ -87,6 +90,7 @@ def _groups(Cs: list[float]) -> list[list[int]]:
     """Places of falling values, in groups of about one size that do not reach beyond SPAN.
 
     Groups of one value take about as long as each other, so their number is even, for two threads.
+    On a path the first, for which all others wait, has no more than its part.
     """
     order = sorted(range(len(Cs)), key=lambda p: -Cs[p])
     count = -(-len(order) // LANES)
@@ -94,9 +98,11 @@ def _groups(Cs: list[float]) -> list[list[int]]:
         parts = np.array_split(order, count + count % 2 if count > 1 else 1)
         return [part.tolist() for part in parts]
     size = -(-len(order) // count)
+    first = len(order) // count if len(set(Cs)) == len(Cs) else size
     groups: list[list[int]] = []
     for p in order:
-        if not groups or len(groups[-1]) == size or Cs[p] * SPAN < Cs[groups[-1][0]]:
+        full = first if len(groups) == 1 else size
+        if not groups or len(groups[-1]) == full or Cs[p] * SPAN < Cs[groups[-1][0]]:
             groups.append([])
         groups[-1].append(p)
     return groups

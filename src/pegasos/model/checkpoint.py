@@ -32,8 +32,9 @@ from pegasos.solvers import (
     newton_cg,
     stops,
 )
+from pegasos.solvers.excerpt import kept
 
-FORMAT, VERSION = "pegasos-checkpoint", 5
+FORMAT, VERSION = "pegasos-checkpoint", 6
 
 
 class Finished(NamedTuple):
@@ -69,7 +70,7 @@ _KEPT_OF_PROBLEM = ("q", "center", "free")
 _BY_ROW = frozenset(
     "a alpha h listed lo order over q response s S scores slopes stays u under up".split()
 )
-_INDICES = frozenset(("order", "listed", "often"))
+_INDICES = frozenset(("order", "listed", "often", "excerpt"))
 _BY_WEIGHT = frozenset(("w", "v", "center", "gradient", "diagonal"))
 _BY_CLASS = frozenset(("alpha", "S", *_BY_WEIGHT))  # besides, if the problem is of several classes
 
@@ -168,6 +169,8 @@ class _Writer:
         if isinstance(value, Problem | MulticlassProblem):
             parts = {key: self.encode(getattr(value, key)) for key in _KEPT_OF_PROBLEM}
             return {"type": "Problem", "bias": self.encode(float(value.rows.bias)), **parts}
+        if isinstance(value, dual.DualState):
+            value = kept(value)
         if type(value).__name__ in _TYPES:
             return {"type": type(value).__name__, "fields": self._fields(value)}
         if isinstance(value, list | tuple):
@@ -233,5 +236,5 @@ class _Reader:
         most, what = {"often": (width, "columns")}.get(name, (n, "rows"))
         if name in _INDICES and not np.all((array >= 0) & (array < most)):
             raise ValueError(f"{name}: not one of {most} {what}")
-        if name == "often" and np.any(np.diff(array) <= 0):
-            raise ValueError("often: columns do not ascend")
+        if name in ("often", "excerpt") and np.any(np.diff(array) <= 0):
+            raise ValueError(f"{name}: {what} do not ascend")

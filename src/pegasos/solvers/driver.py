@@ -264,7 +264,8 @@ class Driver:
         self._next_check = max(self.stop.first_check, 2 * self.state.epoch)
         self._certified, self._stepped = self.state.epoch, False
         self._not_before = self.state.epoch + 1 + self.state.epoch // 16
-        self.state = self.solver.refresh(self.problem, self.state, seen)
+        if self._solved() is None:  # else nobody goes on
+            self.state = self.solver.refresh(self.problem, self.state, seen)
         return self.best.certificate
 
     def _scored_enough(self) -> bool:

@@ -10,6 +10,8 @@ Shrinking: a variable at its bound leaves the epoch when its margin is further i
            it stays there, since ||w - w*|| <= sqrt(2 gap). Far less caution pays, with a look at
            the margins of the rows aside whenever the estimate has fallen tenfold: those left
            out wrongly come back. So they do at each certificate.
+Excerpt:   in late epochs the rows that stay, if they are few, are a problem of their own (see
+           `solvers.excerpt`)
 Moves:     after some epochs each begins at the best point in the span of the last moves (see
            `solvers.moves`, and `solvers.curved_moves` for a dual that is not quadratic)
 Stopping:  `estimate`, the sum over the epoch of c_i l(z_i) + c_i l*(-alpha_i/c_i) + alpha_i z_i:
@@ -32,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.rng import arrange, stream
-from pegasos.core.rows import n_rows, row_work
+from pegasos.core.rows import n_entries, n_rows, row_work
 from pegasos.core.threads import allowed
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.stretch import ROUNDING
@@ -47,6 +49,16 @@ from pegasos.solvers.dual_verbs import (
     recall,
     start,
 )
+from pegasos.solvers.excerpt import (
+    Excerpt,
+    all_alpha,
+    at_hand,
+    chosen_rows,
+    has_excerpts,
+    resumed,
+    taken,
+    whole,
+)
 from pegasos.solvers.moves import Moves, no_moves, worthwhile
 from pegasos.solvers.steps import Place, Tally, near_rows, reach, up_to_date
 
@@ -55,6 +67,8 @@ _FAST = 0.55  # at the end of an epoch, the root of a fall from one to the next
 _TELLING = 0.2  # of an epoch: fewer rows say little of all
 _FEW = 0.5  # of all rows
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
+_THIRD, _EIGHTH = 1 / 3, 0.125  # of all rows in an excerpt, of all entries in a large one
+_SMALL, _LARGE = 1 << 17, 1 << 20  # entries of an excerpt
 
 
 class DualState(NamedTuple):
@@ -65,7 +79,8 @@ class DualState(NamedTuple):
     looked at; `still` says that nothing has moved since the last exact evaluation; `visits` counts
     steps on rows; `gain` is what the dual gained by steps since the last move was closed; `summed`
     are the terms of the last whole epoch; k and r are those of `bend`, `often` are the
-    `meeting_columns`; with each of the `quarrels` half as many threads share an epoch.
+    `meeting_columns`; with each of the `quarrels` half as many threads share an epoch. Where there
+    is an `excerpt`, arrays are of its rows and columns (see `solvers.excerpt`).
     """
 
     alpha: np.ndarray
@@ -95,11 +110,23 @@ class DualState(NamedTuple):
     k: float
     r: float
     often: np.ndarray
+    excerpt: Excerpt | np.ndarray | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of all rows."""
+        return len(self.excerpt.alpha if isinstance(self.excerpt, Excerpt) else self.order)
+
+    @property
+    def left_out(self) -> tuple[float, float]:
+        """||w||^2 and ||w - w0||^2 on columns that the arrays leave out."""
+        part = self.excerpt
+        return (part.size, part.away) if isinstance(part, Excerpt) else (0.0, 0.0)
 
     @property
     def passes(self) -> float:
         """The work done, in passes over all rows."""
-        return self.visits / len(self.order)
+        return self.visits / self.n
 
     def plus(self, steps: int, tally: Tally) -> DualState:
         """After so many steps."""
@@ -161,18 +188,28 @@ class Dual:
 
     def step(self, problem: Any, state: DualState) -> DualState:
         """One epoch over the active rows, or a slice of a long one."""
+        state = resumed(problem, state)
         if state.cursor == 0:
-            state = self._combine(problem, self._look(problem, state))
-            left = state.listed, state.active, state.stays, state.order
-            pace = near_rows(problem.rows), state.rng
-            state = state._replace(active=arrange(*left, pace))
-        threads = max(1, allowed() >> state.quarrels)
+            state = self._begun(problem, state)
+        problem = at_hand(problem, state)
+        threads = 1 if state.excerpt is not None else max(1, allowed() >> state.quarrels)
         span = state.cursor, _pause(problem, state, threads)
         state = state.plus(*advance(problem, place_of(state), span, threads))
-        if state.cursor < state.active:
-            return _underway(state)
+        return _underway(state) if state.cursor < state.active else self._closed(problem, state)
+
+    def _begun(self, problem: Any, state: DualState) -> DualState:
+        """The beginning of an epoch."""
+        state = self._focus(problem, self._look(problem, state))
+        problem = at_hand(problem, state)
+        state = self._combine(problem, state)
+        left = state.listed, state.active, state.stays, state.order
+        return state._replace(active=arrange(*left, (near_rows(problem.rows), state.rng)))
+
+    def _closed(self, problem: Any, state: DualState) -> DualState:
+        """The end of an epoch."""
         away = state.w - problem.center
-        objective = 0.5 * float(np.vdot(away, away)) + state.losses + state.aside
+        sqdist = float(np.vdot(away, away)) + state.left_out[1]
+        objective = 0.5 * sqdist + state.losses + state.aside
         return state._replace(
             cursor=0,
             terms=0.0,
@@ -190,11 +227,27 @@ class Dual:
 
     def _look(self, problem: Any, state: DualState) -> DualState:
         """Bring back who is aside and would move, if the estimate says that it is time."""
-        if state.estimate >= state.mark or state.stays.all():
+        if state.estimate >= state.mark or (state.excerpt is None and state.stays.all()):
             return state
+        state = whole(state)
         radius = min(state.radius, self.radius(state.estimate))
         aside = recall(problem, place_of(state._replace(radius=radius)))
         return self._listed(state._replace(radius=radius, aside=aside), state.estimate)
+
+    def _focus(self, problem: Any, state: DualState) -> DualState:
+        """Take the rows that stay as an excerpt, where they are few and will be needed often: from
+        the time on when moves are remembered."""
+        begun = state.epoch + self.elsewhere >= min(self.patience, moves.PATIENCE)
+        if state.excerpt is not None or not begun or _falls_fast(state):
+            return state
+        if not has_excerpts(problem):
+            return state
+        share, entries = np.count_nonzero(state.stays) / state.n, n_entries(problem.rows)
+        most = max(_LARGE, _EIGHTH * entries)
+        if share > _THIRD or not _SMALL < share * entries < most:
+            return state
+        shared = is_shared(problem, place_of(state), state.n, allowed())
+        return state if shared else taken(problem, state, chosen_rows(state))
 
     def _combine(self, problem: Any, state: DualState) -> DualState:
         """Go to the best point in the span of the last moves, once descent has had its epochs."""
@@ -218,15 +271,16 @@ class Dual:
     def gap_now(self, problem: Any, state: DualState) -> float:
         """From the rows that stay, if they are few; not where an estimate tells soon enough."""
         fine = state.estimate <= ROUNDING * abs(state.objective)
-        if fine or _falls_fast(state) or state.active > _FEW * len(state.order):
+        if fine or _falls_fast(state) or state.active > _FEW * state.n:
             return np.inf
-        return gap_at(problem, place_of(state))
+        return gap_at(at_hand(problem, state), place_of(state), state.left_out[0])
 
     def candidate(self, problem: Any, state: DualState) -> tuple[np.ndarray, None]:
-        return state.alpha, None
+        return all_alpha(state), None
 
     def refresh(self, problem: Any, state: DualState, seen: Evaluation) -> DualState:
         """Go on from the exact w; a row whose exact margin says so stays or goes aside."""
+        state = whole(state)
         state.w[:] = seen.w
         state = state._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
         state = self._parted(problem, state, seen.margins, seen.certificate.gap)

@@ -63,8 +63,9 @@ def recall(problem: Any, place: Place) -> float:
 
 
 @generic
-def gap_at(problem: Any, place: Place) -> float:
-    """The gap at w, or at a better multiple of it, as the rows that stay tell it; inf: not known"""
+def gap_at(problem: Any, place: Place, left_out: float = 0.0) -> float:
+    """The gap at w, or at a better multiple of it, as the rows that stay tell it; inf: not known.
+    `left_out`: ||w||^2 on columns that are not of the problem"""
     return np.inf
 
 
@@ -117,12 +118,12 @@ def _(problem, place):
 
 
 @gap_at.register(Problem)
-def _(problem, place):
+def _(problem, place, left_out=0.0):
     """Of a row aside the term of the gap is 0, and its loss is c l(z) - (s - 1) alpha z at s w."""
     chosen = np.flatnonzero(place.stays)
     z, c = np.empty((2, chosen.size))
     terms, pulls = _survey(problem, place, chosen, z, c)
-    size = float(place.w @ place.w)
+    size = float(place.w @ place.w) + left_out
     line = size, pulls - size
     c = frozen(c)  # as that of a certificate: one compiled loop for both
     s = multiple(problem.loss, c, z, line, ENOUGH * terms)

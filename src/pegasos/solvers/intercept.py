@@ -25,6 +25,7 @@ from pegasos.objective.problem import Problem
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.dual import Dual, place_of
 from pegasos.solvers.dual_verbs import gap_at, recall
+from pegasos.solvers.excerpt import excerpted, has_excerpts, whole
 
 WEIGHT = 0.1  # of rho, in units of the mean ||x_i||^2
 
@@ -82,10 +83,11 @@ class FreeIntercept:
 
     def step(self, problem: Any, state: InterceptState) -> InterceptState:
         inner = self.solver.step(state.problem, state.inner)
-        pull = float(np.abs(imbalance(problem, inner.alpha)).sum())
+        alpha, _ = self.solver.candidate(state.problem, inner)
+        pull = float(np.abs(imbalance(problem, alpha)).sum())
         if inner.epoch == state.inner.epoch:
             return state._replace(inner=inner, estimate=inner.estimate + pull)
-        balanced = pull <= 1e-15 * float(np.abs(inner.alpha).sum())
+        balanced = pull <= 1e-15 * float(np.abs(alpha).sum())
         inner = inner._replace(exhausted=inner.exhausted and balanced)
         inner = self._recentered(state.problem, inner, np.copy(inner.w[-1]))
         return InterceptState(state.problem, inner, inner.estimate + pull)
@@ -108,7 +110,7 @@ class FreeIntercept:
 
     def refresh(self, problem: Any, state: InterceptState, seen: Evaluation) -> InterceptState:
         """Go on from what an exact evaluation found."""
-        inner_problem, inner = state.problem, state.inner
+        inner_problem, inner = state.problem, whole(state.inner)
         w = corrected(problem, inner_problem, inner.alpha, seen)
         if w is None:
             return state._replace(
@@ -129,6 +131,8 @@ def rehearse(problem: Any) -> None:
     place.stays[0] = False
     recall(inner, place)
     gap_at(inner, place)
+    if has_excerpts(inner):
+        excerpted(inner, np.arange(2))
 
 
 @generic

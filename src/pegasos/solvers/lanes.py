@@ -78,11 +78,13 @@ class Many(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """When to stop: relative gaps of tol, or a limit."""
+    """When to stop: relative gaps of tol, or a limit; the last `few` lanes of a group are left to
+    runs of their own."""
 
     tol: float
     max_epochs: int
     deadline: float = np.inf
+    few: int = 0
 
 
 class Found(NamedTuple):
@@ -211,9 +213,16 @@ class _Group:
         """Between epochs: who is done, and whether all rows are to be looked at again."""
         done = self.state.gap <= self.share * self.goal.tol * self.state.objective
         done |= (self.epoch >= self.goal.max_epochs) | (self.active == 0)
+        if 0 < np.count_nonzero(self.running & ~done) <= self._left_alone:
+            done = np.ones(LANES, dtype=bool)
         again = self.epoch >= self.look_back
         if again or np.any(done & self.running):
             self._choose_rows(done, again)
+
+    @property
+    def _left_alone(self) -> int:
+        """How many lanes are too few to go on together."""
+        return self.goal.few if self.epoch >= PATIENCE else 0
 
     def _choose_rows(self, done: np.ndarray, again: bool) -> None:
         """Lanes that are done want no row any more, the others, `again`, all of theirs."""
@@ -250,7 +259,8 @@ class _Group:
         found = self.certified()
         self.tries += 1
         short = [k for k in range(len(found)) if k not in self.near]
-        if not short or self.tries == _TRIES or self.epoch >= self.goal.max_epochs:
+        last = self.tries == _TRIES or self.epoch >= self.goal.max_epochs
+        if last or len(short) <= self._left_alone:
             self.found, self.problems = found, []
             del self.state, self.members, self.moves
             return

@@ -1,0 +1,199 @@
+"""Late epochs on an excerpt: state and answer are those of all rows."""
+
+import numpy as np
+import pytest
+from conftest import every_intercept, make_rows
+
+from pegasos.model.checkpoint import _Reader, _Writer
+from pegasos.objective.certificate import evaluate
+from pegasos.objective.losses import Hinge, Logistic, SquaredHinge
+from pegasos.objective.multiclass import multiclass_problem
+from pegasos.objective.problem import make_problem
+from pegasos.solvers import dual
+from pegasos.solvers.driver import Driver, Stop, run
+from pegasos.solvers.dual import Dual
+from pegasos.solvers.excerpt import Excerpt, all_alpha, has_excerpts, kept, taken, whole
+from pegasos.solvers.intercept import FreeIntercept
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Excerpts however few entries they have, and of most rows."""
+    monkeypatch.setattr(dual, "_SMALL", 0)
+    monkeypatch.setattr(dual, "_THIRD", 0.9)
+
+
+def problem_of(intercept="none", loss=None, C=1.0, n=300, d=300):
+    """Like text, few columns are frequent and many rare; one label in five is wrong."""
+    rng = np.random.default_rng(3)
+    X = rng.exponential(size=(n, d)) * (rng.random((n, d)) < 0.6 / np.arange(1, d + 1) ** 0.5)
+    X /= np.maximum(1e-9, np.linalg.norm(X, axis=1))[:, None]
+    y = np.where(X @ rng.normal(size=d) > 0.0, 1.0, -1.0)
+    y[rng.random(n) < 0.2] *= -1.0
+    rows = make_rows("csr-float32-uint32", X, 0.0 if intercept == "none" else 1.0)
+    loss = Hinge() if loss is None else loss
+    return make_problem(rows, y, np.full(n, C), loss, free=intercept == "free")
+
+
+def solver_of(problem, **settings):
+    return FreeIntercept(Dual(**settings)) if problem.free else Dual(**settings)
+
+
+def inner_of(state):
+    return getattr(state, "inner", state)
+
+
+def states(problem, steps=60, **settings):
+    solver = solver_of(problem, patience=2, **settings)
+    state = solver.init(problem, 0)
+    for _ in range(steps):
+        state = solver.step(problem, state)
+        yield solver, state
+
+
+@every_intercept
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)
+def test_w_follows_alpha_on_excerpts_and_between_them(soon, intercept, loss):
+    """Rows that go aside within a move have a part in it: without them w would be another."""
+    problem = problem_of(intercept, loss, C=1.0 if loss == Hinge() else 30.0)
+    seen, several = 0, set()
+    for _, state in states(problem):
+        inner = inner_of(state)
+        seen += isinstance(inner.excerpt, Excerpt)
+        several.add(inner.excerpt.rows.size if inner.excerpt else 0)
+        hand, all_of = getattr(state, "problem", problem), whole(inner)
+        _, w = dual.start(hand, all_of.alpha)
+        assert np.allclose(all_of.w, w, rtol=0, atol=1e-10 * np.abs(w).max())
+    assert seen > 20 and len(several) > 2  # several of them, one after the other
+
+
+def test_rows_that_go_aside_within_a_move_keep_their_part_in_it(soon):
+    problem, solver = problem_of(C=10.0), Dual(patience=3)
+    state = solver.init(problem, 0)
+    while state.past is None:
+        state = solver.step(problem, state)
+    state = whole(state)
+    moved = np.flatnonzero(state.alpha != state.past.alpha)
+    state.stays[moved[::2]] = False  # as a certificate might
+    state = solver.step(problem, state)
+    assert state.excerpt is not None and set(moved) <= set(state.excerpt.rows)
+    all_of = whole(state)
+    _, w = dual.start(problem, all_of.alpha)
+    assert np.allclose(all_of.w, w, rtol=0, atol=1e-10 * np.abs(w).max())
+
+
+@every_intercept
+def test_answers_are_those_without_excerpts(soon, intercept, monkeypatch):
+    problem, stop = problem_of(intercept), Stop(tol=1e-7, max_epochs=5000)
+    found = run(solver_of(problem, patience=2), problem, stop)
+    monkeypatch.setattr(dual, "_THIRD", 0.0)
+    other = run(solver_of(problem, patience=2), problem, stop)
+    assert found.stop_reason == other.stop_reason == "gap"
+    assert found.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-7)
+    assert found.state.epoch < 1.3 * other.state.epoch + 10
+
+
+def test_what_is_known_of_the_columns_left_out(soon):
+    problem, told = problem_of(), 0
+    for solver, state in states(problem):
+        if state.excerpt is None or state.cursor:
+            continue
+        all_of = whole(state._replace(alpha=state.alpha.copy(), w=state.w.copy()))
+        w = all_of.w
+        size, away = state.left_out
+        assert size + state.w @ state.w == pytest.approx(w @ w, rel=1e-12)
+        center = problem.center[state.excerpt.columns]
+        near = np.sum((state.w - center) ** 2)
+        assert away + near == pytest.approx(np.sum((w - problem.center) ** 2), rel=1e-12)
+        gap, other = solver.gap_now(problem, state), solver.gap_now(problem, all_of)
+        assert gap == pytest.approx(other, rel=1e-9)
+        assert state.passes == all_of.passes
+        told += gap < np.inf and size > 1e-3 * (w @ w)
+    assert told > 5
+
+
+def test_there_and_back(soon):
+    """An excerpt of a state and the state of that excerpt, moves and the rows of the epoch too."""
+    *_, (_, state) = states(problem_of(), 40)
+    assert state.excerpt is None or state.past is not None
+    all_of = whole(state)
+    rows = np.flatnonzero(all_of.stays | all_of.past.S.any(1) | (all_of.alpha != all_of.past.alpha))
+    again = whole(taken(problem_of(), all_of._replace(cursor=1), rows))
+    active = all_of.active
+    for name in ("alpha", "w", "stays"):
+        assert np.array_equal(getattr(again, name), getattr(all_of, name)), name
+    assert again.active == active
+    assert np.array_equal(again.order[:active], all_of.order[:active])
+    assert np.array_equal(again.listed[:active], all_of.listed[:active])
+    for mine, other in zip(again.past, all_of.past, strict=True):
+        assert np.allclose(mine, other, rtol=0, atol=1e-12)
+
+
+@every_intercept
+def test_a_run_goes_on_from_what_is_kept_bit_for_bit(soon, intercept):
+    problem, stop = problem_of(intercept), Stop(tol=1e-9, max_epochs=60)
+    alone = Driver(solver_of(problem, patience=2), problem, stop)
+    for _ in alone:
+        pass
+    stopped = Driver(solver_of(problem, patience=2), problem, stop)
+    for k, _ in enumerate(stopped):
+        if k > 10 and isinstance(inner_of(stopped.state).excerpt, Excerpt):
+            break
+    writer = _Writer()
+    tree = writer.encode(stopped.snapshot())
+    snapshot = _Reader(writer.arrays, problem).decode(tree)
+    assert isinstance(inner_of(snapshot.state).excerpt, np.ndarray)
+    resumed = Driver(solver_of(problem, patience=2), problem, stop)
+    resumed.restore(snapshot)
+    for _ in resumed:
+        pass
+    assert np.array_equal(resumed.result().best.w, alone.result().best.w)
+    assert resumed.state.epoch == alone.state.epoch
+
+
+def test_what_is_kept_says_which_rows_and_leaves_the_run_alone(soon):
+    for _, state in states(problem_of(), 30):
+        if isinstance(state.excerpt, Excerpt):
+            before = state.alpha.copy(), state.w.copy()
+            stored = kept(state)
+            assert np.array_equal(stored.excerpt, state.excerpt.rows)
+            assert stored.alpha.size == state.n and len(stored.order) == state.n
+            assert np.array_equal(state.alpha, before[0]) and np.array_equal(state.w, before[1])
+
+
+@pytest.mark.parametrize("rows", [[5, 3], [3, 3], [0, 300], [-1, 4]], ids=str)
+def test_a_file_with_other_rows_is_refused(soon, rows):
+    problem = problem_of()
+    *_, (_, state) = states(problem, 30)
+    writer = _Writer()
+    tree = writer.encode(whole(state)._replace(excerpt=np.array(rows)))
+    with pytest.raises(ValueError, match="excerpt"):
+        _Reader(writer.arrays, problem).decode(tree)
+
+
+def test_a_certificate_of_a_run_on_an_excerpt_is_of_all_rows(soon):
+    problem = problem_of()
+    for solver, state in states(problem, 30):
+        if state.excerpt is not None:
+            alpha, _ = solver.candidate(problem, state)
+            assert alpha is all_alpha(state) and alpha.size == state.n
+            seen = evaluate(problem, alpha)
+            assert seen.certificate.gap >= 0.0
+            refreshed = solver.refresh(problem, state, seen)
+            assert refreshed.excerpt is None and np.array_equal(refreshed.w, seen.w)
+            return
+    pytest.fail("there was none")
+
+
+def test_none_where_rows_are_many_few_or_not_by_themselves():
+    problem = problem_of()
+    assert not any(state.excerpt for _, state in states(problem))  # few entries
+    dense = problem._replace(rows=make_rows("dense-float32", np.eye(300)))
+    assert not has_excerpts(dense)
+    labels = np.arange(300) % 3
+    several = multiclass_problem(problem.rows, labels, problem.c, np.zeros((301, 3)))
+    assert not has_excerpts(several)
+
+
+def test_a_loss_that_sets_nobody_aside_has_none(soon):
+    assert not any(state.excerpt for _, state in states(problem_of(loss=Logistic()), 30))
