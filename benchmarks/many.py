@@ -24,7 +24,7 @@ FOLDS = ("a9a", "imdb")
 FOLD_CS = np.logspace(-2, 1, 10)
 N_FOLDS = 5
 CS = np.logspace(-2, 1, 20)
-EPSILONS = (1.0, 0.3, 0.1, 0.03, 0.01, 1e-3)
+EPSILONS = (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
 PATIENCE = 10.0  # seconds for a problem
 
 

@@ -99,19 +99,34 @@ def test_the_proof_never_gets_worse(solver, loss):
     assert epochs == sorted(set(epochs))
 
 
-def test_the_best_point_outlives_worse_ones(problem):
+def test_the_best_point_outlives_worse_ones(problem, monkeypatch):
     """Dual descent moves its primal value up and down; the lowest is kept."""
     values = []
+
+    def watched(*args):
+        seen = evaluate(*args)
+        values.append(seen.certificate.primal)
+        return seen
+
+    monkeypatch.setattr(driver, "evaluate", watched)
+    monkeypatch.setattr(driver, "stretched", lambda problem, seen: seen)
+    result = run(Dual(), problem, Stop(tol=1e-6, every=1))
+    assert any(after > before for before, after in zip(values, values[1:], strict=False))
+    assert result.certificate.primal == min(values)
+
+
+def test_a_solved_run_is_not_prepared_to_go_on(problem):
+    calls = []
 
     @dataclass(frozen=True)
     class Watched(Dual):
         def refresh(self, problem, state, seen):
-            values.append(seen.certificate.primal)
+            calls.append(seen.certificate.relative_gap)
             return super().refresh(problem, state, seen)
 
-    result = run(Watched(), problem, Stop(tol=1e-6, every=1))
-    assert any(after > before for before, after in zip(values, values[1:], strict=False))
-    assert result.certificate.primal <= min(values)  # the last one, which ends it, included
+    result = run(Watched(), problem, Stop(tol=1e-4, every=1))
+    assert result.stop_reason == "gap" and len(result.history) == len(calls) + 1
+    assert min(calls) > 1e-4
 
 
 @pytest.mark.parametrize("every", [1, 2, 5])

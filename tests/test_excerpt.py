@@ -9,10 +9,10 @@ from pegasos.objective.certificate import evaluate
 from pegasos.objective.losses import Hinge, Logistic, SquaredHinge
 from pegasos.objective.multiclass import multiclass_problem
 from pegasos.objective.problem import make_problem
-from pegasos.solvers import dual
+from pegasos.solvers import auto, dual, dual_verbs
 from pegasos.solvers.driver import Driver, Stop, run
 from pegasos.solvers.dual import Dual
-from pegasos.solvers.excerpt import Excerpt, all_alpha, has_excerpts, kept, taken, whole
+from pegasos.solvers.excerpt import Excerpt, has_excerpts, kept, taken, whole
 from pegasos.solvers.intercept import FreeIntercept
 
 
@@ -20,7 +20,7 @@ from pegasos.solvers.intercept import FreeIntercept
 def soon(monkeypatch):
     """Excerpts however few entries they have, and of most rows."""
     monkeypatch.setattr(dual, "_SMALL", 0)
-    monkeypatch.setattr(dual, "_THIRD", 0.9)
+    monkeypatch.setattr(dual, "_AT_WORK", 0.9)
 
 
 def problem_of(intercept="none", loss=None, C=1.0, n=300, d=300):
@@ -86,7 +86,7 @@ def test_rows_that_go_aside_within_a_move_keep_their_part_in_it(soon):
 def test_answers_are_those_without_excerpts(soon, intercept, monkeypatch):
     problem, stop = problem_of(intercept), Stop(tol=1e-7, max_epochs=5000)
     found = run(solver_of(problem, patience=2), problem, stop)
-    monkeypatch.setattr(dual, "_THIRD", 0.0)
+    monkeypatch.setattr(dual, "_AT_WORK", 0.0)
     other = run(solver_of(problem, patience=2), problem, stop)
     assert found.stop_reason == other.stop_reason == "gap"
     assert found.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-7)
@@ -115,7 +115,7 @@ def test_what_is_known_of_the_columns_left_out(soon):
 def test_there_and_back(soon):
     """An excerpt of a state and the state of that excerpt, moves and the rows of the epoch too."""
     *_, (_, state) = states(problem_of(), 40)
-    assert state.excerpt is None or state.past is not None
+    assert state.excerpt is not None and state.past is not None
     all_of = whole(state)
     rows = np.flatnonzero(all_of.stays | all_of.past.S.any(1) | (all_of.alpha != all_of.past.alpha))
     again = whole(taken(problem_of(), all_of._replace(cursor=1), rows))
@@ -130,15 +130,22 @@ def test_there_and_back(soon):
 
 
 @every_intercept
-def test_a_run_goes_on_from_what_is_kept_bit_for_bit(soon, intercept):
+@pytest.mark.parametrize("within", [False, True])
+def test_a_run_goes_on_from_what_is_kept_bit_for_bit(soon, intercept, within, monkeypatch):
+    """Also from the middle of an epoch, of which a part of the order is left."""
+    if within:
+        monkeypatch.setattr(dual_verbs, "SLICE", 400)
     problem, stop = problem_of(intercept), Stop(tol=1e-9, max_epochs=60)
     alone = Driver(solver_of(problem, patience=2), problem, stop)
     for _ in alone:
         pass
     stopped = Driver(solver_of(problem, patience=2), problem, stop)
-    for k, _ in enumerate(stopped):
-        if k > 10 and isinstance(inner_of(stopped.state).excerpt, Excerpt):
+    for _ in stopped:
+        inner = inner_of(stopped.state)
+        if inner.epoch > 10 and inner.excerpt is not None and (inner.cursor > 0) == within:
             break
+    else:
+        pytest.fail("there was no such moment")
     writer = _Writer()
     tree = writer.encode(stopped.snapshot())
     snapshot = _Reader(writer.arrays, problem).decode(tree)
@@ -152,6 +159,7 @@ def test_a_run_goes_on_from_what_is_kept_bit_for_bit(soon, intercept):
 
 
 def test_what_is_kept_says_which_rows_and_leaves_the_run_alone(soon):
+    seen = 0
     for _, state in states(problem_of(), 30):
         if isinstance(state.excerpt, Excerpt):
             before = state.alpha.copy(), state.w.copy()
@@ -159,16 +167,82 @@ def test_what_is_kept_says_which_rows_and_leaves_the_run_alone(soon):
             assert np.array_equal(stored.excerpt, state.excerpt.rows)
             assert stored.alpha.size == state.n and len(stored.order) == state.n
             assert np.array_equal(state.alpha, before[0]) and np.array_equal(state.w, before[1])
+            seen += 1
+    assert seen
 
 
-@pytest.mark.parametrize("rows", [[5, 3], [3, 3], [0, 300], [-1, 4]], ids=str)
-def test_a_file_with_other_rows_is_refused(soon, rows):
+def read_back(problem, state):
+    writer = _Writer()
+    return _Reader(writer.arrays, problem).decode(writer.encode(state))
+
+
+@pytest.mark.parametrize("rows", [[5, 3], [3, 3], [0, 300], [-1, 4], [], [0.5]], ids=str)
+@pytest.mark.parametrize("kind", [None, np.uint64])
+def test_a_file_with_other_rows_is_refused(soon, rows, kind):
     problem = problem_of()
     *_, (_, state) = states(problem, 30)
-    writer = _Writer()
-    tree = writer.encode(whole(state)._replace(excerpt=np.array(rows)))
+    rows = np.array(rows).astype(kind) if kind else np.array(rows)
     with pytest.raises(ValueError, match="excerpt"):
-        _Reader(writer.arrays, problem).decode(tree)
+        read_back(problem, whole(state)._replace(excerpt=rows))
+
+
+def test_a_file_with_an_excerpt_of_an_array_or_with_other_places_is_refused(soon):
+    problem = problem_of()
+    *_, (_, state) = states(problem, 30)
+    good = whole(state)._replace(excerpt=np.arange(3))
+    assert np.array_equal(read_back(problem, good).excerpt, [0, 1, 2])
+    dense = problem._replace(rows=make_rows("dense-float32", np.zeros((300, 300))))
+    with pytest.raises(ValueError, match="none of such a problem"):
+        read_back(dense, good)
+    with pytest.raises(ValueError, match="listed"):
+        read_back(problem, good._replace(listed=np.zeros(300, dtype=np.int64), active=300))
+    for cursor, active in ((0, 301), (5, 4), (-1, 4)):
+        with pytest.raises(ValueError, match="active"):
+            read_back(problem, good._replace(cursor=cursor, active=active))
+
+
+def test_none_from_one_certificate_to_the_next(soon):
+    """A copy would be used once."""
+    problem, seen = problem_of(), []
+    solver = Dual(patience=2)
+    driver = Driver(solver, problem, Stop(tol=1e-7, max_epochs=40, every=1))
+    for _ in driver:
+        seen.append(driver.state.excerpt)
+    assert len(seen) > 10 and not any(seen)
+
+
+def test_an_interrupted_run_on_an_excerpt_has_its_answer(soon):
+    problem = problem_of()
+    driver = Driver(Dual(patience=2), problem, Stop(tol=1e-9))
+    for _ in driver:
+        if driver.state.epoch > 10 and driver.state.excerpt is not None:
+            break
+    found = driver.interrupt()
+    assert found.stop_reason == "interrupted" and found.best.alpha.size == 300
+    again = evaluate(problem, found.best.alpha, found.best.w).certificate
+    assert found.certificate.gap == pytest.approx(again.gap, rel=1e-9)
+
+
+def test_another_solver_takes_over_from_an_excerpt(soon, monkeypatch):
+    """From the alpha of all rows."""
+    monkeypatch.setattr(auto, "_plan", lambda problem: ("dual", 1e9, ""))
+    monkeypatch.setattr(auto, "MANY_EPOCHS", {"newton": 15, "interior": 300})
+    problem, taken_from = problem_of(), []
+    hand_over = auto._hand_over
+
+    def watched(problem, state, name):
+        taken_from.append(state.inner.excerpt)
+        return hand_over(problem, state, name)
+
+    monkeypatch.setattr(auto, "_review", watched)
+    monkeypatch.setattr(auto, "solver_named", named_with(auto.solver_named, patience=2))
+    found = run(auto.Auto(), problem, Stop(tol=1e-8, max_epochs=300))
+    assert found.stop_reason == "gap" and found.state.choice.name == "newton"
+    assert isinstance(taken_from[0], Excerpt)
+
+
+def named_with(named, **settings):
+    return lambda name, problem: Dual(**settings) if name == "dual" else named(name, problem)
 
 
 def test_a_certificate_of_a_run_on_an_excerpt_is_of_all_rows(soon):
@@ -176,9 +250,8 @@ def test_a_certificate_of_a_run_on_an_excerpt_is_of_all_rows(soon):
     for solver, state in states(problem, 30):
         if state.excerpt is not None:
             alpha, _ = solver.candidate(problem, state)
-            assert alpha is all_alpha(state) and alpha.size == state.n
+            assert np.array_equal(alpha, whole(state).alpha) and alpha.size == state.n
             seen = evaluate(problem, alpha)
-            assert seen.certificate.gap >= 0.0
             refreshed = solver.refresh(problem, state, seen)
             assert refreshed.excerpt is None and np.array_equal(refreshed.w, seen.w)
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-EPSILONS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5)
+EPSILONS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 # -s: dual descent; for the smooth losses also Newton with a trust region
 SOLVERS = {"hinge": (3,), "squared_hinge": (1, 2), "logistic": (7, 0)}
 

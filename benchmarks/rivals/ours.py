@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-LOOSEST = 1.0  # as the rivals', settings begin where nobody would stop
+LOOSEST = 1.0  # as those of the rivals, settings begin where nobody would stop
 
 
 def fit(X: Any, y: Any, C: float, loss: str, setting: dict) -> Any:

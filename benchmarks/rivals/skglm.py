@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-TOLERANCES = (0.5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
+TOLERANCES = (0.5, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4)
 # Its default of 50 subproblems from 10 rows on stops far from the optimum.
 STRATEGIES: tuple[dict, ...] = (
     {"p0": 100, "ws_strategy": "subdiff"},

@@ -18,8 +18,13 @@ from pegasos.core.rows import CsrRows
 
 @generic
 def is_scattered(rows: Any) -> bool:
-    """Whether there is something to gain"""
+    """Whether rows touch weights here and there, so that a compact copy is faster to go over"""
     return False
+
+
+@generic
+def entries_of(rows: Any, chosen: np.ndarray) -> int:
+    """How many the chosen rows have"""
 
 
 @generic
@@ -30,6 +35,11 @@ def compact(rows: Any, chosen: np.ndarray) -> tuple[Any, np.ndarray]:
 @is_scattered.register(CsrRows)
 def _(rows):
     return True
+
+
+@entries_of.register(CsrRows)
+def _(rows, chosen):
+    return int((rows.starts[chosen + 1] - rows.starts[chosen]).sum())
 
 
 @compact.register(CsrRows)

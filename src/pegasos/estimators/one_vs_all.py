@@ -18,7 +18,7 @@ import numpy as np
 from pegasos.core.threads import side_by_side
 from pegasos.estimators.callbacks import FitTasks
 from pegasos.estimators.chains import Chain, Neighbour, Path, chains_of, neighbour
-from pegasos.estimators.sweeps import Answers, run_of, shared_problem, sweep_path
+from pegasos.estimators.sweeps import Answers, Swept, run_of, shared_problem, sweep_path
 from pegasos.objective.problem import Problem, make_problem
 from pegasos.solvers.auto import Choice, begins_with_newton, solver_named
 from pegasos.solvers.driver import Driver, Progress, Run, Stop
@@ -243,10 +243,15 @@ def _solve_in_order(task: Any, tasks: FitTasks) -> list[Run]:
     return runs
 
 
-def driver_of(
-    task: Task, k: int, stop: Stop, answer: Found | None, kind: type[Driver] = Driver
-) -> Driver:
-    """The run of problem k by a driver of this kind."""
+class _Driver(Driver):
+    def result(self) -> Run:
+        """Without the state of the solver, which may hold copied rows."""
+        run = super().result()
+        return replace(run, state=Swept(run.state.epoch, getattr(run.state, "choice", None)))
+
+
+def driver_of(task: Task, k: int, stop: Stop, answer: Found | None) -> Driver:
+    """The run of problem k."""
     problem = task.problem(k)
     start = None if task.starts is None else (task.starts[k].T * problem.c).T
     named = isinstance(task.solver, str)
@@ -256,8 +261,8 @@ def driver_of(
     )
     stop = replace(stop, rules=rules)
     if answer is None or (isinstance(answer, Neighbour) and not begins_with_newton(problem)):
-        return kind(solver, problem, stop, task.seed, start)
-    driver = kind(solver, problem, stop, task.seed, answer.best.alpha, answer.best.w)
+        return _Driver(solver, problem, stop, task.seed, start)
+    driver = _Driver(solver, problem, stop, task.seed, answer.best.alpha, answer.best.w)
     driver.state = driver.state.after(answer.epochs, answer.told)
     return driver
 

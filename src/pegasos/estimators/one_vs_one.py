@@ -9,13 +9,11 @@ import numpy as np
 
 from pegasos.core.cross import gathered
 from pegasos.estimators.kernel_layout import assembled
-from pegasos.estimators.one_vs_all import Task, driver_of
+from pegasos.estimators.one_vs_all import Task
 from pegasos.estimators.parts import Part, name_of_pair, pair
-from pegasos.estimators.sweeps import Swept
 from pegasos.model.pairs import couples
 from pegasos.objective.problem import Problem, make_problem
-from pegasos.solvers.driver import Driver, Run, Stop
-from pegasos.solvers.lanes import Found
+from pegasos.solvers.driver import Run
 from pegasos.solvers.stops import Validation
 
 
@@ -73,9 +71,6 @@ class PairTask(Task):
             )
         return replace(given, X=gathered(given.X, part.rows), y=part.y)
 
-    def driver(self, k: int, stop: Stop, answer: Found | None = None) -> Driver:
-        return driver_of(self, k, stop, answer, _Driver)
-
     def duals(self, runs: list[Run], kept: np.ndarray) -> dict[str, Any]:
         """In the layout of SVC: support vectors by class, n_classes - 1 coefficients each."""
         parts = [self.part(k) for k in range(len(self.targets))]
@@ -85,10 +80,3 @@ class PairTask(Task):
         share = [a / self.c[part.rows] for a, part in zip(alphas, parts, strict=True)]
         names = {"_dual_share": share, "dual_coef_": layout.dual_coef}
         return {"support_": kept[layout.support], **names}
-
-
-class _Driver(Driver):
-    def result(self) -> Run:
-        """Without the state of the solver, which may hold the copied rows."""
-        run = super().result()
-        return replace(run, state=Swept(run.state.epoch, getattr(run.state, "choice", None)))

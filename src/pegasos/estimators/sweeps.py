@@ -50,8 +50,8 @@ def shared_problem(task: Task) -> Problem | None:
 
 
 def goal_of(task: Task, deadline: float, budget: float, few: int = 0) -> Goal:
-    """The goal of lanes of which the slowest has a budget of passes alone; the last few of a group
-    go on alone if that is without end."""
+    """The goal of lanes of which the slowest has a budget of passes alone; if that has no end, no
+    other method follows, and the last few of a group go on alone."""
     shared = STEADY if has_moves(task.loss) else SHARED
     limit = min(MOST_EPOCHS, task.stop.max_epochs - 1, shared * budget)
     few = few if np.isinf(budget) else 0

@@ -24,6 +24,7 @@ from pegasos.solvers import (
     auto,
     driver,
     dual,
+    excerpt,
     intercept,
     interior,
     linalg,
@@ -32,7 +33,6 @@ from pegasos.solvers import (
     newton_cg,
     stops,
 )
-from pegasos.solvers.excerpt import kept
 
 FORMAT, VERSION = "pegasos-checkpoint", 6
 
@@ -170,7 +170,7 @@ class _Writer:
             parts = {key: self.encode(getattr(value, key)) for key in _KEPT_OF_PROBLEM}
             return {"type": "Problem", "bias": self.encode(float(value.rows.bias)), **parts}
         if isinstance(value, dual.DualState):
-            value = kept(value)
+            value = excerpt.kept(value)
         if type(value).__name__ in _TYPES:
             return {"type": type(value).__name__, "fields": self._fields(value)}
         if isinstance(value, list | tuple):
@@ -217,6 +217,8 @@ class _Reader:
         value = _TYPES[tree["type"]](**self._parts(tree["fields"]))
         if isinstance(value, moves.Moves):
             moves.check(value)
+        if isinstance(value, dual.DualState):
+            excerpt.check(self.problem, value)
         return value
 
     def _parts(self, trees: dict[str, Any]) -> dict[str, Any]:
@@ -236,5 +238,5 @@ class _Reader:
         most, what = {"often": (width, "columns")}.get(name, (n, "rows"))
         if name in _INDICES and not np.all((array >= 0) & (array < most)):
             raise ValueError(f"{name}: not one of {most} {what}")
-        if name in ("often", "excerpt") and np.any(np.diff(array) <= 0):
+        if name in ("often", "excerpt") and np.any(array[1:] <= array[:-1]):
             raise ValueError(f"{name}: {what} do not ascend")

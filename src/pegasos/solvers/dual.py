@@ -54,6 +54,7 @@ from pegasos.solvers.excerpt import (
     all_alpha,
     at_hand,
     chosen_rows,
+    excerpt_size,
     has_excerpts,
     resumed,
     taken,
@@ -67,8 +68,8 @@ _FAST = 0.55  # at the end of an epoch, the root of a fall from one to the next
 _TELLING = 0.2  # of an epoch: fewer rows say little of all
 _FEW = 0.5  # of all rows
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
-_THIRD, _EIGHTH = 1 / 3, 0.125  # of all rows in an excerpt, of all entries in a large one
-_SMALL, _LARGE = 1 << 17, 1 << 20  # entries of an excerpt
+_AT_WORK = 1 / 3  # of all rows: most of which an excerpt is taken
+_SMALL, _LARGE, _OF_ALL = 1 << 17, 1 << 20, 0.125  # its entries; a larger one is no larger part
 
 
 class DualState(NamedTuple):
@@ -236,18 +237,19 @@ class Dual:
 
     def _focus(self, problem: Any, state: DualState) -> DualState:
         """Take the rows that stay as an excerpt, where they are few and will be needed often: from
-        the time on when moves are remembered."""
+        the time on when moves are remembered, but not from one certificate to the next."""
         begun = state.epoch + self.elsewhere >= min(self.patience, moves.PATIENCE)
-        if state.excerpt is not None or not begun or _falls_fast(state):
+        if state.excerpt is not None or not begun or state.still or _falls_fast(state):
             return state
-        if not has_excerpts(problem):
+        staying, entries = np.count_nonzero(state.stays), n_entries(problem.rows)
+        if staying > _AT_WORK * state.n or not _SMALL * state.n < staying * entries:
             return state
-        share, entries = np.count_nonzero(state.stays) / state.n, n_entries(problem.rows)
-        most = max(_LARGE, _EIGHTH * entries)
-        if share > _THIRD or not _SMALL < share * entries < most:
+        threads = max(1, allowed() >> state.quarrels)
+        if not has_excerpts(problem) or is_shared(problem, place_of(state), staying, threads):
             return state
-        shared = is_shared(problem, place_of(state), state.n, allowed())
-        return state if shared else taken(problem, state, chosen_rows(state))
+        rows = chosen_rows(state)
+        few = excerpt_size(problem, rows) <= max(_LARGE, _OF_ALL * entries)
+        return taken(problem, state, rows) if few else state
 
     def _combine(self, problem: Any, state: DualState) -> DualState:
         """Go to the best point in the span of the last moves, once descent has had its epochs."""
@@ -273,6 +275,8 @@ class Dual:
         fine = state.estimate <= ROUNDING * abs(state.objective)
         if fine or _falls_fast(state) or state.active > _FEW * state.n:
             return np.inf
+        if state.excerpt is None:
+            return gap_at(problem, place_of(state))
         return gap_at(at_hand(problem, state), place_of(state), state.left_out[0])
 
     def candidate(self, problem: Any, state: DualState) -> tuple[np.ndarray, None]:

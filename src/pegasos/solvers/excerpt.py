@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.compact import compact, is_scattered
+from pegasos.core.compact import compact, entries_of, is_scattered
 from pegasos.core.dispatch import generic
 from pegasos.data.check import frozen
 from pegasos.objective.problem import Problem
@@ -38,8 +38,13 @@ class Excerpt(NamedTuple):
 
 @generic
 def has_excerpts(problem: Any) -> bool:
-    """Whether `excerpted` is for such a problem"""
+    """Whether the next two verbs are for such a problem"""
     return False
+
+
+@generic
+def excerpt_size(problem: Any, chosen: np.ndarray) -> int:
+    """The entries of the chosen rows"""
 
 
 @generic
@@ -50,6 +55,11 @@ def excerpted(problem: Any, chosen: np.ndarray) -> tuple[Any, np.ndarray]:
 @has_excerpts.register(Problem)
 def _(problem):
     return is_scattered(problem.rows)
+
+
+@excerpt_size.register(Problem)
+def _(problem, chosen):
+    return entries_of(problem.rows, chosen)
 
 
 @excerpted.register(Problem)
@@ -91,7 +101,7 @@ def taken(problem: Any, state: Any, rows: np.ndarray) -> Any:
         stays=state.stays[rows],
         listed=_padded(listed, rows.size),
         order=_padded(order, rows.size),
-        active=listed.size,
+        active=min(listed.size, rows.size),
         past=state.past and _moves_on(state.past, rows, columns),
         excerpt=all_of,
     )
@@ -109,9 +119,8 @@ def whole(state: Any) -> Any:
     """The state on all rows."""
     if not isinstance(state.excerpt, Excerpt):
         return state._replace(excerpt=None)
-    rows, columns, _, _, w, center, _, _ = state.excerpt
-    alpha = all_alpha(state)
-    w[columns] = state.w
+    rows, w, alpha = state.excerpt.rows, state.excerpt.w, all_alpha(state)
+    w[state.excerpt.columns] = state.w
     stays = np.zeros(alpha.size, dtype=np.bool_)
     stays[rows] = state.stays
     return state._replace(
@@ -134,6 +143,17 @@ def kept(state: Any) -> Any:
 def resumed(problem: Any, state: Any) -> Any:
     """The state that a checkpoint held."""
     return taken(problem, state, state.excerpt) if isinstance(state.excerpt, np.ndarray) else state
+
+
+def check(problem: Any, state: Any) -> None:
+    """A ValueError if a state from outside has places or an excerpt that no run has."""
+    active, listed, rows = state.active, state.listed, state.excerpt
+    if not 0 <= state.cursor <= active <= len(listed):
+        raise ValueError(f"active: expected rows from {state.cursor} to {len(listed)}")
+    if np.any(listed[1:active] <= listed[: max(0, active - 1)]):
+        raise ValueError("listed: rows do not ascend")
+    if rows is not None and not (has_excerpts(problem) and rows.size and rows.dtype == np.int64):
+        raise ValueError("excerpt: there is none of such a problem")
 
 
 def _found(place: np.ndarray, rows: np.ndarray) -> np.ndarray:
