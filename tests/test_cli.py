@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import pegasos
 from pegasos.cli import console
+from pegasos.cli.console import counted, percent
 from pegasos.cli.main import app
 from pegasos.cli.warmup import heard
 from pegasos.data.samples import load_sample
@@ -301,3 +302,16 @@ def test_warmup_without_compiler_or_place(tmp_path):
 def test_words_of_the_library_name_the_options(words, said):
     console.speak_of(get_command(app).commands["train"].params)
     assert console.as_typed(words) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(8.6e-4, "0.086"), (0.5, "50"), (0.994, "99"), (0.996, "100"), (1.0, "100"), (12.3, "1230")],
+)
+def test_shares_in_words(share, words):
+    """Never 1e+02."""
+    assert percent(share) == words
+
+
+def test_one_thing_is_not_several():
+    assert counted(1, "loop") == "1 loop" and counted(14_000, "loop") == "14,000 loops"

@@ -28,6 +28,15 @@ def note(words: str) -> None:
     typer.echo(f"pegasos: note: {words}", err=True)
 
 
+def percent(share: float) -> str:
+    """In two digits, or in whole ones."""
+    return f"{100.0 * share:.2g}" if share < 0.995 else f"{100.0 * share:.0f}"
+
+
+def counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def speak_of(parameters: Iterable[Any]) -> None:
     """Let `as_typed` know the parameters of the command at hand."""
     long = [option for one in parameters for option in one.opts if option.startswith("--")]

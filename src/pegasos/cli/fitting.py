@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import typer
 
 from pegasos.cli import center, maps
-from pegasos.cli.console import as_typed, finite, note, say
+from pegasos.cli.console import as_typed, counted, finite, note, percent, say
 from pegasos.cli.data import Data, Reading, check_classes, check_width, kept_of, read
 from pegasos.data.errors import DataError
 from pegasos.data.stream import name_of
@@ -158,15 +158,15 @@ def report(facts: dict[str, Any], as_json: bool) -> None:
     gap, objective, bound = (facts[key][worst] for key in ("gap", "objective", "bound"))
     which = "" if len(facts["gap"]) == 1 else f" (of {len(facts['gap'])} problems, the worst)"
     if facts.get("is_kernel", True):
-        words = (
-            f"proven: the best possible is at least {bound:.6g}, at most {100 * gap:.2g} % lower"
-        )
+        words = f"proven: the best possible is at least {bound:.6g}, at most {percent(gap)} % lower"
     else:
         words = f"nothing is proven, since {facts['kernel']} is no kernel on these rows"
     say(f"objective {objective:.6g}; {words}{which}")
     name, why = facts["solver"][worst]
-    once = f" ({facts['compiled']} loops compiled, once)" if facts["compiled"] else ""
-    work = f"{facts['epochs']} epochs" if "epochs" in facts else f"{facts['steps']:,} steps"
+    compiled = facts["compiled"]
+    once = f" ({counted(compiled, 'loop')} compiled, once)" if compiled else ""
+    what = "epoch" if "epochs" in facts else "step"
+    work = counted(facts[f"{what}s"], what)
     say(f"{work} of {name} ({why}), {facts['seconds']['all']:.2f} s{once}")
     if "kernel" in facts:
         say(f"{facts['support_vectors']:,} support vectors, {facts['kernel']}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from pegasos.cli import options as opt
-from pegasos.cli.console import say
+from pegasos.cli.console import percent, say
 from pegasos.data.errors import DataError
 
 
@@ -216,5 +216,5 @@ def _proof(primal: float, dual: float) -> str:
     gap = (primal - dual) / abs(primal) if primal > dual else 0.0
     return (
         f"objective {primal:.6g}; proven: the best possible is at least {dual:.6g}, "
-        f"at most {100 * gap:.2g} % lower"
+        f"at most {percent(gap)} % lower"
     )

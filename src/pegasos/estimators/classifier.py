@@ -26,9 +26,11 @@ from pegasos.objective.problem import C_from_lam
 from pegasos.solvers.driver import Run
 
 ACTIONS = {
-    "max_iter": "raise max_iter (now {max_iter}) or scale the features (StandardScaler)",
+    "max_iter": "raise max_iter (now {max_iter}) or scale the features (StandardScaler; sparse: "
+    "MaxAbsScaler)",
     "max_time": "raise max_time (now {max_time})",
-    "stalled": "scale the features (StandardScaler) or lower C, float64 can do no more here",
+    "stalled": "scale the features (StandardScaler; sparse: MaxAbsScaler) or lower C, float64 can "
+    "do no more here",
 }
 OF_DECISIONS = ("calibration_", "threshold_")
 
