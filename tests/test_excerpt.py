@@ -217,6 +217,7 @@ def test_an_interrupted_run_on_an_excerpt_has_its_answer(soon):
     for _ in driver:
         if driver.state.epoch > 10 and driver.state.excerpt is not None:
             break
+    assert isinstance(driver.state.excerpt, Excerpt)
     found = driver.interrupt()
     assert found.stop_reason == "interrupted" and found.best.alpha.size == 300
     again = evaluate(problem, found.best.alpha, found.best.w).certificate

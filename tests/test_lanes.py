@@ -392,7 +392,8 @@ def test_the_last_few_lanes_are_left_to_runs_of_their_own():
 
 def test_what_is_left_alone_is_solved_and_says_where_it_began():
     X, y = slow_and_quick()
-    found = LinearSVC(loss="hinge", intercept="none").path(X, y, [1e-3, 2e-3, 1.0, 10.0])
+    model = LinearSVC(loss="hinge", intercept="none", random_state=0)
+    found = model.path(X, y, [1e-3, 2e-3, 1.0, 10.0])
     assert max(model.certificate_.relative_gap for model in found) <= 1e-3
     told = f"; first {PATIENCE} epochs together with other problems"
     assert [told in model.solver_.reason for model in found] == [False, False, True, True]

@@ -68,7 +68,7 @@ _FAST = 0.55  # at the end of an epoch, the root of a fall from one to the next
 _TELLING = 0.2  # of an epoch: fewer rows say little of all
 _FEW = 0.5  # of all rows
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
-_AT_WORK = 1 / 3  # of all rows: most of which an excerpt is taken
+_AT_WORK = 1 / 3  # of all rows, at most, in an excerpt
 _SMALL, _LARGE, _OF_ALL = 1 << 17, 1 << 20, 1 / 16  # its entries; a larger one is no larger part
 
 
