@@ -14,7 +14,7 @@ from pegasos.core.rows import CsrRows, DenseRows
 from pegasos.core.threads import use_threads
 from pegasos.core.zeros import without_zeros
 from pegasos.data.check import as_rows
-from pegasos.estimators.sweeps import _groups
+from pegasos.estimators.sweeps import WIDE, _groups
 from pegasos.objective.certificate import evaluate, evaluate_all
 from pegasos.objective.losses import Hinge
 from pegasos.objective.problem import make_problem
@@ -31,8 +31,9 @@ def many(problem, factors, c=None):
     return Many(problem, label, lanes)
 
 
+@pytest.mark.parametrize("count", [2, 10])
 @pytest.mark.parametrize("n", [400, 5000])
-def test_epochs_in_one_loop_are_those_of_a_loop_each(n):
+def test_epochs_in_one_loop_are_those_of_a_loop_each(n, count):
     """Each draws an order of the rows that are left, wherever the loop was entered."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 60))
@@ -40,37 +41,46 @@ def test_epochs_in_one_loop_are_those_of_a_loop_each(n):
     shared = make_problem(DenseRows(X, 0.0), np.where(y == 1, 1.0, -1.0), np.ones(n), Hinge())
     answers = []
     for at_once in (1, 6):
-        group = _Group(many(shared, [0.01, 1.0]), [0, 1], Goal(1e-9, 6), 0)
+        factors = np.linspace(0.01, 1.0, count)
+        group = _Group(many(shared, factors), list(range(count)), Goal(1e-9, 6), 0)
         group._begin()
         place = (0, group.active, 1 << 40, 0)
         for last in range(at_once, 7, at_once):
-            place = epochs(group.problem, group.state, place, (1e-12, last, 0), group.rng)
+            goal = (1e-12, last, 0)
+            place = epochs(group.problem, group.turns, group.states, place, goal, group.rng)
         assert place[3] == 6 and place[1] < n
-        answers.append(group.state)
+        answers.append(group.state[:-2])  # without room for the numbers of a row
     for one, other in zip(*answers, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_lines_begin_where_cache_lines_do():
+@pytest.mark.parametrize("each", [1, 2])
+def test_lines_begin_where_cache_lines_do(each):
     for n in (1, 7, 1000):
         for dtype in (np.float32, np.float64):
-            W = lines(n, dtype)
-            assert W.shape == (n, LANES) and W.dtype == dtype
+            W = lines(n, dtype, each)
+            assert W.shape == (n, each * LANES) and W.dtype == dtype
             assert W.ctypes.data % 64 == 0 and not W.any()
+
+
+def second_of_two(n, dtype):
+    """Lines as loops see them where two share a line of the cache."""
+    return lines(n, dtype, 2)[:, LANES:]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weights", [np.float32, np.float64])
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("n", [0, 1, 8, 9])
-def test_dots_and_axpys_are_products(dtype, weights, sparse, n):
+@pytest.mark.parametrize("made", [lines, second_of_two])
+def test_dots_and_axpys_are_products(dtype, weights, sparse, n, made):
     from pegasos.core.jit import hot
 
     rng = np.random.default_rng(0)
     values = rng.normal(size=n).astype(dtype)
     columns = rng.permutation(20)[:n].astype(np.uint32) if sparse else None
     places = columns if sparse else np.arange(n)
-    W, out, a = lines(20, weights), lines(1, weights)[0], lines(1, weights)[0]
+    W, out, a = made(20, weights), lines(1, weights)[0], lines(1, weights)[0]
     W[:], a[:] = rng.normal(size=W.shape), rng.normal(size=LANES)
     out[:] = 1.0
     hot(_dots)(values, columns, W, out)
@@ -91,11 +101,12 @@ def _axpys(values, columns, a, W):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("other", [np.float32, np.float64])
-def test_lines_are_put_and_added(dtype, other):
+@pytest.mark.parametrize("made", [lines, second_of_two])
+def test_lines_are_put_and_added(dtype, other, made):
     from pegasos.core.jit import hot
 
     rng = np.random.default_rng(1)
-    X, out = lines(3, dtype), lines(2, other)
+    X, out = made(3, dtype), made(2, other)
     X[:], out[:] = rng.normal(size=X.shape), rng.normal(size=out.shape)
     expected = np.array([-0.5 * X[2], out[1] + 3.0 * X[0]])
     hot(_put_and_add)(X, out)
@@ -109,11 +120,12 @@ def _put_and_add(X, out):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("other", [np.float32, np.float64])
-def test_products_of_lines_are_added(dtype, other):
+@pytest.mark.parametrize("made", [lines, second_of_two])
+def test_products_of_lines_are_added(dtype, other, made):
     from pegasos.core.jit import hot
 
     rng = np.random.default_rng(1)
-    X, Z, out = lines(3, dtype), lines(2, other), lines(2, np.float64)
+    X, Z, out = made(3, dtype), made(2, other), made(2, np.float64)
     for array in (X, Z, out):
         array[:] = rng.normal(size=array.shape)
     expected = np.array([out[0], out[1] + X[2].astype(float) * Z[1]])
@@ -401,12 +413,87 @@ def test_what_is_left_alone_is_solved_and_says_where_it_began():
 
 def test_groups_of_a_path_and_of_folds():
     path, folds = list(np.logspace(-1, 0.9, 20)), [1.0, 0.5, 0.2, 0.1] * 5
-    assert [len(group) for group in _groups(path)] == [6, 7, 7]  # the slowest has fewer
-    assert [len(group) for group in _groups(folds)] == [7, 7, 6]
-    assert [len(group) for group in _groups([1.0] * 20)] == [5, 5, 5, 5]
+    assert [len(group) for group in _groups(path, WIDE)] == [6, 7, 7]  # the slowest has fewer
+    assert [len(group) for group in _groups(folds, WIDE)] == [7, 7, 6]
     for values in (path, folds, [1.0] * 20, list(np.logspace(-5, 5, 20)), [1.0, 2.0, 3.0]):
-        groups = _groups(values)
+        groups = _groups(values, WIDE)
         assert sorted(p for group in groups for p in group) == list(range(len(values)))
         assert max(map(len, groups)) <= LANES
         tops = [max(values[p] for p in group) for group in groups]
         assert tops == sorted(tops, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("classes", "narrow", "wide"),
+    [
+        (8, [8], [8]),
+        (10, [5, 5], [5, 5]),
+        (20, [5, 5, 5, 5], [10, 10]),
+        (32, [8, 8, 8, 8], [16, 16]),
+        (33, [6, 6, 6, 5, 5, 5], [9, 8, 8, 8]),
+    ],
+)
+def test_classes_of_wide_data_are_swept_in_two_lines(classes, narrow, wide):
+    assert [len(group) for group in _groups([1.0] * classes, WIDE)] == narrow
+    assert [len(group) for group in _groups([1.0] * classes, WIDE + 1)] == wide
+
+
+@pytest.mark.parametrize("kind", ["dense-float64", "csr-float32-uint32"])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("intercept", ["none", "free"])
+def test_lanes_of_two_lines_come_as_near_as_those_of_one(kind, loss, intercept):
+    problem = random_problem(2, loss, kind, intercept)
+    factors = np.logspace(-2, -0.5, 11)
+    lanes = list(range(11))
+    wide, _ = descend(many(problem, factors), [lanes], Goal(1e-3, 3000), 0)
+    narrow, _ = descend(many(problem, factors), [lanes[:6], lanes[6:]], Goal(1e-3, 3000), 0)
+    for answers in zip(wide, narrow, strict=True):
+        (one, other) = (answer.best.certificate for answer in answers)
+        assert one.relative_gap <= max(1e-3, 2.0 * other.relative_gap)
+        assert one.dual <= other.primal and other.dual <= one.primal
+
+
+def test_a_row_that_one_line_wants_is_visited_for_that_line_alone():
+    """A line whose lanes are all held out from half of the rows leaves them to the other."""
+    problem = random_problem(4, LOSSES[0], "csr-float32-uint32", "none")
+    half = np.where(np.arange(problem.c.size) % 2, problem.c, 0.0)
+    label, lanes = (problem.y > 0).astype(int), []
+    for c in [problem.c] * LANES + [half] * LANES:
+        lanes.append(Lane(1, 1.0, problem.center, c))
+    task = Many(problem, label, lanes)
+    found, _ = descend(task, [list(range(2 * LANES))], Goal(1e-3, 3000), 0)
+    for answer, lane in zip(found, lanes, strict=True):
+        assert answer.best.certificate.relative_gap <= 1e-3
+        assert not np.any(answer.best.alpha[lane.c == 0.0])
+
+
+def test_second_order_steps_of_two_lines(monkeypatch):
+    problem = random_problem(5, LOSSES[0], "dense-float64", "none", n=200, d=60, C=10.0)
+    factors = np.repeat([0.3, 1.0, 3.0], 4)
+    seen = []
+
+    def watched(shared, state, moves, oldest):
+        looks = combined(shared, state, moves, oldest)
+        seen.append(_drift(shared, state))
+        return looks
+
+    monkeypatch.setattr("pegasos.solvers.lanes.combined", watched)
+    task, lanes = many(problem, factors), [list(range(12))]
+    found, _ = descend(task, lanes, Goal(1e-3, 3000), 0)
+    assert len(seen) > 2 and len(seen) % 2 == 0 and max(seen) < 5e-4
+    assert max(answer.best.certificate.relative_gap for answer in found) <= 4e-3
+    monkeypatch.setattr("pegasos.solvers.lanes.has_moves", lambda loss: False)
+    plain, _ = descend(task, lanes, Goal(1e-3, 3000), 0)
+    assert sum(answer.epochs for answer in found) < 0.7 * sum(answer.epochs for answer in plain)
+
+
+def test_twenty_classes_of_wide_data_are_certified():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((400, WIDE + 5), density=0.001, format="csr", rng=rng, dtype=np.float32)
+    y = rng.integers(0, 20, 400)
+    model = LinearSVC(loss="hinge", random_state=0).fit(X, y)
+    assert max(proof.relative_gap for proof in model.certificate_) <= 1e-3
+    assert all("together with other problems" in choice.reason for choice in model.solver_)
+    for k in (0, 13):
+        alone = LinearSVC(loss="hinge", random_state=0, tol=1e-5).fit(X, y == model.classes_[k])
+        assert model.certificate_[k].primal == pytest.approx(alone.certificate_.primal, rel=2e-3)

@@ -128,9 +128,9 @@ def _install() -> None:
     for verb in VERBS:
         enter(verb)
     for function in HELPERS:
-        register_jitable(function)
+        register_jitable(**inlined)(function)
     ON_VERB.append(enter)
-    ON_HELPER.append(register_jitable)
+    ON_HELPER.append(register_jitable(**inlined))
 
 
 def _chooser(verb: Any, reordered: bool) -> Callable[..., Any]:

@@ -1,5 +1,6 @@
 """Eight weight vectors side by side: an entry of a row meets one line of eight numbers.
 
+Two lines may share a line of the cache: an array of lines is then a view of every second one.
 In compiled loops the functions on lines are vector instructions; see `core.llvm_lanes`.
 """
 
@@ -29,23 +30,26 @@ def axpys(values: np.ndarray, columns: np.ndarray | None, a: np.ndarray, W: np.n
 
 def put_line(X: np.ndarray, i: int, a: float, out: np.ndarray, k: int) -> None:
     """Line k of `out` = a times line i of X"""
-    out.reshape(-1, LANES)[k] = a * X.reshape(-1, LANES)[i]
+    _lines(out)[k] = a * _lines(X)[i]
 
 
 def add_line(X: np.ndarray, i: int, a: float, out: np.ndarray, k: int) -> None:
     """Line k of `out` += a times line i of X"""
-    out.reshape(-1, LANES)[k] += a * X.reshape(-1, LANES)[i]
+    _lines(out)[k] += a * _lines(X)[i]
 
 
 def add_product(X: np.ndarray, i: int, Z: np.ndarray, j: int, out: np.ndarray, k: int) -> None:
     """Line k of `out` += line i of X times line j of Z, in the precision of `out`"""
-    factors = X.reshape(-1, LANES)[i].astype(out.dtype), Z.reshape(-1, LANES)[j].astype(out.dtype)
-    out.reshape(-1, LANES)[k] += factors[0] * factors[1]
+    _lines(out)[k] += _lines(X)[i].astype(out.dtype) * _lines(Z)[j].astype(out.dtype)
 
 
-def lines(n: int, dtype: Any = np.float32) -> np.ndarray:
-    """Zeros of shape (n, LANES), each line in one line of the cache."""
-    size = np.dtype(dtype).itemsize * LANES
+def _lines(X: np.ndarray) -> np.ndarray:
+    return X if X.ndim == 2 else X.reshape(-1, LANES)
+
+
+def lines(n: int, dtype: Any = np.float32, each: int = 1) -> np.ndarray:
+    """Zeros of shape (n, each LANES), no line in two lines of the cache."""
+    size = np.dtype(dtype).itemsize * LANES * each
     raw = np.zeros(size * n + 64, dtype=np.uint8)
     start = -raw.ctypes.data % 64
-    return raw[start : start + size * n].view(dtype).reshape(n, LANES)
+    return raw[start : start + size * n].view(dtype).reshape(n, LANES * each)

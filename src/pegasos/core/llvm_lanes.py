@@ -16,7 +16,7 @@ class _Line:
     """Vectors of LANES numbers in the code of an intrinsic on (values, columns, lines, lines)."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any):
-        self.builder = builder
+        self.builder, self.kinds = builder, signature.args
         self.arrays: list[Any] = [
             context.make_array(kind)(context, builder, value) if kind != types.none else None
             for kind, value in zip(signature.args, args, strict=True)
@@ -27,9 +27,7 @@ class _Line:
 
     def line(self, array: int, index: Any) -> Any:
         """A pointer to a line of an array."""
-        first = self.builder.mul(index, ir.Constant(index.type, LANES))
-        data = self.builder.gep(self.arrays[array].data, [first])
-        return self.builder.bitcast(data, self.vector.as_pointer())
+        return _address(self.builder, self.kinds[array], self.arrays[array], index)
 
     def load(self, pointer: Any) -> Any:
         return self.builder.load(pointer, align=self.lines.bitwidth // 8)
@@ -141,9 +139,18 @@ def _scaled(context: Any, builder: Any, signature: Any, args: Any, added: bool) 
 def _pointer(place: tuple[Any, ...], array: int) -> Any:
     """To a line of an array, whose number is the argument after it."""
     context, builder, signature, args = place
-    kind, index = signature.args[array], args[array + 1]
-    data = context.make_array(kind)(context, builder, args[array]).data
-    data = builder.gep(data, [builder.mul(index, ir.Constant(index.type, LANES))])
+    kind = signature.args[array]
+    given = context.make_array(kind)(context, builder, args[array])
+    return _address(builder, kind, given, args[array + 1])
+
+
+def _address(builder: Any, kind: Any, array: Any, index: Any) -> Any:
+    """A pointer to a line, counted through all lines of an array or by its first index."""
+    if kind.layout == "C":
+        data = builder.gep(array.data, [builder.mul(index, ir.Constant(index.type, LANES))])
+    else:  # a view
+        step = builder.mul(index, builder.extract_value(array.strides, 0))
+        data = builder.gep(builder.bitcast(array.data, ir.IntType(8).as_pointer()), [step])
     return builder.bitcast(data, _vector(kind.dtype).as_pointer())
 
 

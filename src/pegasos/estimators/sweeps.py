@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pegasos.core.lanes import LANES
+from pegasos.core.rows import n_columns
 from pegasos.core.zeros import without_zeros
 from pegasos.objective.problem import Problem, make_problem
 from pegasos.solvers.auto import Choice, descent_budget
@@ -27,6 +28,7 @@ LEAST_TOL = 1e-4  # beyond it float32 does not lead
 SHARED = 4  # passes of eight lanes for one that a problem would be given alone
 STEADY = 40  # the same with second-order steps
 MOST_EPOCHS = 500  # together; what is slower goes on alone, and may change its solver
+WIDE = 1 << 15  # columns, of which a line of weights each is a megabyte
 FEW = 3  # lanes that take longer together than alone, where that is descent as well
 
 
@@ -78,24 +80,26 @@ def sweep(many: Many, places: list[tuple[int, int]], goal: Goal, seed: int) -> t
     """
     if len(places) < SEVERAL:
         return {}, False
-    groups = _groups([lane.C for lane in many.lanes])
     shared = many.shared
+    groups = _groups([lane.C for lane in many.lanes], n_columns(shared.rows))
     many = many._replace(shared=shared._replace(rows=without_zeros(shared.rows)))
     found, interrupted = descend(many, groups, goal, seed)
     answers = {place: answer for place, answer in zip(places, found, strict=True) if answer}
     return answers, interrupted
 
 
-def _groups(Cs: list[float]) -> list[list[int]]:
+def _groups(Cs: list[float], columns: int) -> list[list[int]]:
     """Places of falling values, in groups of about one size that do not reach beyond SPAN.
 
-    Groups of one value take about as long as each other, so their number is even, for two threads.
+    Groups of one value take about as long as each other, so their number is even, for two threads,
+    and if no cache holds their weights, two lines of these share a line of it.
     On a path the first, for which all others wait, has no more than its part.
     """
     order = sorted(range(len(Cs)), key=lambda p: -Cs[p])
     count = -(-len(order) // LANES)
     if len(set(Cs)) == 1:
-        parts = np.array_split(order, count + count % 2 if count > 1 else 1)
+        count = -(-count // 4) * 2 if columns > WIDE else count + count % 2
+        parts = np.array_split(order, count if len(order) > LANES else 1)
         return [part.tolist() for part in parts]
     size = -(-len(order) // count)
     first = len(order) // count if len(set(Cs)) == len(Cs) else size

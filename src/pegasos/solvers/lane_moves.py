@@ -1,4 +1,4 @@
-"""Second-order steps of lanes, from the moves of their last epochs: `solvers.moves` for all lanes.
+"""Second-order steps of lanes, from the moves of their last epochs: `solvers.moves` for a line.
 
 Losses: of two lines that meet at z = k (hinge, pinball)
 Moves:  S_j of alpha and U_j of w, lines of LANES numbers in float32
@@ -162,7 +162,7 @@ def _aim(problem, state, moves, places, theta, k):
     for i in places[0]:
         _combination(moves.S, theta, i, work)
         put_line(state.alpha, i, 1.0, work, _OLD)
-        if _falls_short(problem, i, state.wanted[i], work):
+        if _falls_short(problem.loss, state.c[i], state.wanted[i], work):
             looks += 1
             row_dots(rows, i, state.W, line)
             for p in range(LANES):
@@ -185,12 +185,12 @@ def _combination(X, theta, i, work):
 
 
 @helper
-def _falls_short(problem, i, want, work):
+def _falls_short(loss, weights, want, work):
     """Turn the moves of a row into its targets; whether a bound, or being aside, keeps one back."""
-    low, high = -slope(problem.loss, np.inf), -slope(problem.loss, -np.inf)
+    low, high = -slope(loss, np.inf), -slope(loss, -np.inf)
     short = np.int64(0)
     for p in range(LANES):
-        c, old, aim = np.float64(problem.c[i, p]), work[_OLD, p], work[_OLD, p] + work[_MOVE, p]
+        c, old, aim = np.float64(weights[p]), work[_OLD, p], work[_OLD, p] + work[_MOVE, p]
         new = min(max(aim, low * c), high * c) if (want >> p) & 1 != 0 else old
         work[_MOVE, p], work[_LACK, p] = new, new - aim
         short |= np.int64(new != aim)

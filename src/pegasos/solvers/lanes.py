@@ -1,4 +1,4 @@
-"""Many problems in one sweep: dual coordinate descent with up to LANES problems on the same rows.
+"""Many problems in one sweep: dual coordinate descent with a group of problems on the same rows.
 
 Problems:  min_w 1/2 ||w - w0||^2 + sum_i c_ip l(y_ip x_i.w), p = 1, 2, …: values of C, folds
            (c_ip = 0: row i is not in problem p), classes against the rest (y_ip)
@@ -39,7 +39,7 @@ from pegasos.solvers.lane_moves import (
     no_moves,
     visits_between,
 )
-from pegasos.solvers.lane_steps import CAUTION, epochs, lanes_at
+from pegasos.solvers.lane_steps import CAUTION, by_line, epochs, lanes_at, turns_of
 from pegasos.solvers.steps import reach
 
 _TICK = 1 << 21  # entries that a thread visits between two looks at the clock
@@ -131,9 +131,11 @@ class _Group:
         self.near: dict[int, Found] = {}
         self.epoch, self.cursor, self.look_back, self.tries = 0, 0, 10, 0
         self.share, self.rng = _SHARE, stream(seed)
-        self.moves: LaneMoves | None = None
+        self.moves: list[LaneMoves] = []
         self.since, self.combined = 0, 0
-        self.running, self.epochs = np.arange(LANES) < len(part), np.zeros(LANES, dtype=int)
+        self.each = -(-len(part) // LANES)  # lines
+        lanes = np.arange(self.each * LANES)
+        self.running, self.epochs = lanes < len(part), np.zeros_like(lanes)
 
     @property
     def begun(self) -> bool:
@@ -142,17 +144,18 @@ class _Group:
     def _begin(self) -> None:
         problems = [self.many.problem(p) for p in self.part]
         shared = self.many.shared
-        c, targets = lines(n_rows(shared.rows)), np.full(LANES, -1)
-        centers = lines(n_columns(shared.rows) + 1)
-        for k, problem in enumerate(problems):
-            c[:, k], targets[k] = problem.c, self.many.lanes[self.part[k]].target
-            centers[:, k] = problem.center
+        c, targets = lines(n_rows(shared.rows), each=self.each), np.full(self.running.size, -1)
+        centers = lines(n_columns(shared.rows) + 1, each=self.each)
+        targets[: len(problems)] = [self.many.lanes[p].target for p in self.part]
+        c[:, : len(problems)] = np.array([problem.c for problem in problems]).T
+        centers[:, : len(problems)] = np.array([problem.center for problem in problems]).T
         if shared.free:
             shared = self._with_proximal_scale(problems, centers)
-        self.problem = shared._replace(c=c, y=self.many.label)
-        self.members = ((c > 0.0) @ (1 << np.arange(LANES))).astype(np.uint8)
-        self.state = lanes_at(centers, targets, self.members, self.running)
-        self.active = len(self.state.listed)
+        self.problem = shared._replace(y=self.many.label)
+        self.state = lanes_at(centers, c, targets, self.running)
+        self.members, self.states = self.state.wanted.copy(), by_line(self.state)
+        self.turns = turns_of(self.state)
+        self.active = len(self.turns.listed)
         moving = has_moves(self.problem.loss)
         self.between = visits_between(self.problem) if moving else 1 << 62
         self.problems = problems  # the last: from here on it has begun
@@ -176,7 +179,7 @@ class _Group:
                 last = min(last, PATIENCE)
             goal = self.share * self.goal.tol, last, visits - self.between + self.since
             before, place = self.epoch, (self.cursor, self.active, visits, self.epoch)
-            place = epochs(self.problem, self.state, place, goal, self.rng)
+            place = epochs(self.problem, self.turns, self.states, place, goal, self.rng)
             self.since += visits - place[2]
             self.cursor, self.active, visits, self.epoch = place
             self.epochs[self.running] = self.epoch
@@ -190,19 +193,22 @@ class _Group:
         if self.epoch < PATIENCE or self.since < self.between:
             return
         self.since = 0
-        if self.moves is None and not self._far():
+        if not (self.moves or self._far()):
             return
-        if self.moves is None or self.combined == _RENEW:
+        if not self.moves or self.combined == _RENEW:
             self._renew()
-            self.moves, self.combined = no_moves(self.state), 0
-        else:
-            looks = combined(self.problem, self.state, self.moves, self.combined % MEMORY)
-            self.combined, self.since = self.combined + 1, -_LOOKS * looks
+            self.moves, self.combined = [no_moves(state) for state in self.states], 0
+            return
+        looks, oldest = 0, self.combined % MEMORY
+        for state, moves in zip(self.states, self.moves, strict=True):
+            looks += combined(self.problem, state, moves, oldest)
+        self.combined, self.since = self.combined + 1, -_LOOKS * looks // self.each
 
     def _renew(self) -> None:
         """W of alpha: its rounding in float32 is what second-order steps multiply."""
-        y = np.where(self.problem.y[:, None] == self.state.targets, 1.0, -1.0)
-        self.state.W[:] = self.state.centers + lane_combine(self.problem.rows, y * self.state.alpha)
+        for state in self.states:
+            y = np.where(self.problem.y[:, None] == state.targets, 1.0, -1.0)
+            state.W[:] = state.centers + lane_combine(self.problem.rows, y * state.alpha)
 
     def _far(self) -> bool:
         """Whether a lane is far from its goal."""
@@ -214,7 +220,7 @@ class _Group:
         done = self.state.gap <= self.share * self.goal.tol * self.state.objective
         done |= (self.epoch >= self.goal.max_epochs) | (self.active == 0)
         if 0 < np.count_nonzero(self.running & ~done) <= self._left_alone:
-            done = np.ones(LANES, dtype=bool)
+            done = np.ones_like(self.running)
         again = self.epoch >= self.look_back
         if again or np.any(done & self.running):
             self._choose_rows(done, again)
@@ -230,9 +236,9 @@ class _Group:
         wanted = self.state.wanted
         if again:
             wanted[:], self.state.aside[:] = self.members, 0.0
-            self.state.listed[:] = np.flatnonzero(self.members)
-            self.active, self.look_back = len(self.state.listed), 2 * self.epoch
-        wanted &= np.uint8(self.running @ (1 << np.arange(LANES)))
+            self.turns = turns_of(self.state)
+            self.active, self.look_back = len(self.turns.listed), 2 * self.epoch
+        wanted &= np.packbits(self.running, bitorder="little")
 
     def certified(self) -> list[Found]:
         """All lanes, of which those that came near enough are not looked at again."""
@@ -262,7 +268,7 @@ class _Group:
         last = self.tries == _TRIES or self.epoch >= self.goal.max_epochs
         if last or len(short) <= self._left_alone:
             self.found, self.problems = found, []
-            del self.state, self.members, self.moves
+            del self.state, self.states, self.members, self.turns, self.moves
             return
         self.share *= 0.7
         limit = self.epoch + max(10, self.epoch // 4)  # or float32 stalls
@@ -270,8 +276,8 @@ class _Group:
         self.goal = self.goal._replace(max_epochs=limit)
         for k in short:
             self._go_on(k, found[k].best)
-        self.look_back, self.moves = self.epoch, None
-        self._choose_rows(np.zeros(LANES, dtype=bool), True)
+        self.look_back, self.moves = self.epoch, []
+        self._choose_rows(np.zeros_like(self.running), True)
 
     def _go_on(self, k: int, seen: Evaluation) -> None:
         """From what an exact evaluation found; if the intercept is free, it has balanced alpha."""
