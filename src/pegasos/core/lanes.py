@@ -53,3 +53,8 @@ def lines(n: int, dtype: Any = np.float32, each: int = 1) -> np.ndarray:
     raw = np.zeros(size * n + 64, dtype=np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + size * n].view(dtype).reshape(n, LANES * each)
+
+
+def whole_lines() -> None:
+    """Of the function that calls it: let its loops take whole lines of float64 where registers hold
+    them. Compilers take halves by default, and a line written in halves is read late."""

@@ -9,7 +9,15 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
-from pegasos.core.lanes import LANES, add_line, add_product, axpys, dots, put_line
+from pegasos.core.lanes import (
+    LANES,
+    add_line,
+    add_product,
+    axpys,
+    dots,
+    put_line,
+    whole_lines,
+)
 
 
 class _Line:
@@ -184,6 +192,21 @@ def everywhere(builder: Any, number: Any, width: int = LANES) -> Any:
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
     none = ir.Constant(ir.VectorType(ir.IntType(32), width), None)
     return builder.shuffle_vector(one, one, none)
+
+
+@intrinsic
+def _whole_lines(typing_context: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        # past the check of names: llvmlite knows those without a value only
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@overload(whole_lines, inline="always")  # or the function would be its own
+def _overload_whole_lines() -> Any:
+    return lambda: _whole_lines()
 
 
 @overload(dots, strict=False)

@@ -37,7 +37,7 @@ from pegasos.solvers.stops import Validation
 
 OF_A_FIT = (  # what `fit` leaves besides the weights
     *("certificate_", "history_", "stop_reason_", "solver_"),
-    *("n_iter_", "support_", "dual_coef_", "_dual_share", "_pairs"),
+    *("n_iter_", "support_", "dual_coef_", "_duals", "_pairs"),
     *("_C", *OF_DECISIONS),
 )
 MODES: dict[str, type[Task]] = {
@@ -238,8 +238,10 @@ class LinearClassifier(ProbabilisticClassifier):
 
     def _warm_starts(self, shapes: list[tuple[int, ...]]) -> Any:
         """alpha / c of the last fit, if warm_start is on and the problems are as large."""
-        last = getattr(self, "_dual_share", None) if self.warm_start else None
-        return last if last is not None and [np.shape(a) for a in last] == shapes else None
+        last = getattr(self, "_duals", None) if self.warm_start else None
+        if last is None or [alpha.shape for alpha, _ in last] != shapes:
+            return None
+        return [alpha / c for alpha, c in last]
 
     # Results to attributes
 

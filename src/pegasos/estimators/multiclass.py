@@ -91,7 +91,7 @@ class MulticlassTask(Task):
         beta = _of_model(pulls(self.problem(), pi).T)
         used = np.flatnonzero(np.any(beta != 0.0, axis=0))
         names = {"support_": kept[used], "dual_coef_": beta[:, used]}
-        return {"_dual_share": (pi / self.c[:, None])[None], **names}
+        return {"_duals": [(pi, self.c[:, None])], **names}
 
 
 def _of_model(each: np.ndarray) -> np.ndarray:

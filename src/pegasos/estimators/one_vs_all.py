@@ -138,12 +138,13 @@ class Task(NamedTuple):
 
     def duals(self, runs: list[Run], kept: np.ndarray) -> dict[str, Any]:
         """The attributes made of dual variables; `kept`: the numbers of the rows in X."""
-        alpha = np.array([run.best.alpha for run in runs])
-        used = np.flatnonzero((alpha != 0.0).any(axis=0))
-        beta = alpha[:, used]
-        others = self.label[used] != np.array(self.targets)[:, None]
-        np.negative(beta, where=others, out=beta)
-        return {"_dual_share": alpha / self.c, "support_": kept[used], "dual_coef_": beta}
+        alphas = [run.best.alpha for run in runs]
+        used = np.flatnonzero(np.logical_or.reduce([alpha != 0.0 for alpha in alphas]))
+        label, beta = self.label[used], np.empty((len(alphas), used.size))
+        for k, alpha in enumerate(alphas):
+            np.multiply(alpha[used], _signed(label, self.targets[k]), out=beta[k])
+        duals = [(alpha, self.c) for alpha in alphas]
+        return {"_duals": duals, "support_": kept[used], "dual_coef_": beta}
 
 
 def _signs(task: Task, k: int) -> np.ndarray:

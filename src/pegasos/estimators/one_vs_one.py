@@ -77,6 +77,6 @@ class PairTask(Task):
         alphas = [run.best.alpha for run in runs]
         beta = [np.append(a * part.y, 0.0) for a, part in zip(alphas, parts, strict=True)]
         layout = assembled(parts, beta, self.label, pairs=True)
-        share = [a / self.c[part.rows] for a, part in zip(alphas, parts, strict=True)]
-        names = {"_dual_share": share, "dual_coef_": layout.dual_coef}
+        duals = [(a, self.c[part.rows]) for a, part in zip(alphas, parts, strict=True)]
+        names = {"_duals": duals, "dual_coef_": layout.dual_coef}
         return {"support_": kept[layout.support], **names}

@@ -14,7 +14,7 @@ import numpy as np
 
 from pegasos.core.dispatch import generic, helper
 from pegasos.core.jit import hot
-from pegasos.core.lanes import LANES, add_line, add_product, lines, put_line
+from pegasos.core.lanes import LANES, add_line, add_product, lines, put_line, whole_lines
 from pegasos.core.many import row_axpys, row_dots
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import deal
@@ -236,6 +236,7 @@ def _visit(problem, state, i):
 @helper
 def _steps(problem, i, want, work):
     """The steps of all lanes on row i; which of them still want it, and whether any moved."""
+    whole_lines()
     loss, label, q, root = problem.loss, problem.y[i], problem.q[i], np.sqrt(problem.q[i])
     left, moved = np.int64(0), np.int64(0)
     for p in range(LANES):
