@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pegasos.core.jit import hot
+
 LANES = 8
 
 
@@ -53,6 +55,20 @@ def lines(n: int, dtype: Any = np.float32, each: int = 1) -> np.ndarray:
     raw = np.zeros(size * n + 64, dtype=np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + size * n].view(dtype).reshape(n, LANES * each)
+
+
+def apart(X: np.ndarray) -> np.ndarray:
+    """The numbers of each lane in a row of their own."""
+    out = np.empty((LANES, len(X)))
+    _apart(X, out)
+    return out
+
+
+@hot
+def _apart(X, out):
+    for i in range(X.shape[0]):
+        for p in range(LANES):
+            out[p, i] = X[i, p]
 
 
 def whole_lines() -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
-from pegasos.core.lanes import LANES, lines
+from pegasos.core.lanes import LANES, apart, lines
 from pegasos.core.matrix import combine, lane_combine, lane_products, products
 from pegasos.core.threads import run_blocks
 from pegasos.objective.losses import conjugate, domain, slope, value
@@ -109,12 +109,12 @@ def _evaluate_lanes(problems: list[Problem], alphas: list[np.ndarray]) -> list[E
     pulls = [problem.y * alpha for problem, alpha in zip(problems, alphas, strict=True)]
     A[:, :count] = np.array(pulls).T  # at once: one by one takes twice as long
     V = lane_combine(rows, A)
-    vs = V.T[:count].copy()
+    vs = apart(V)[:count]
     if problems[0].free:
         vs[:, -1] = 0.0
     ws = [problem.center + v for problem, v in zip(problems, vs, strict=True)]
     V[:, :count] = np.array(ws).T
-    scores = lane_products(rows, V).T[:count].copy()
+    scores = apart(lane_products(rows, V))[:count]
     return [_weighed(*parts) for parts in zip(problems, alphas, vs, ws, scores, strict=True)]
 
 

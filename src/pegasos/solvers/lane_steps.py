@@ -89,7 +89,7 @@ def lanes_at(centers: np.ndarray, c: np.ndarray, targets, running) -> LaneState:
     each = len(running) // LANES
     W, alpha = lines(len(centers), each=each), lines(len(c), each=each)
     W[:] = centers
-    wanted = np.packbits(c > 0.0, axis=1, bitorder="little")
+    wanted = np.packbits(c > 0.0, bitorder="little").reshape(len(c), each)
     radius = np.full(len(running), np.finfo(float).max)  # not inf: 0 times it is 0
     rest = [np.zeros(len(running)) for _ in range(7)]
     rest += [np.empty(len(_PLACES) * len(running)), lines(1, each=each)]
@@ -98,8 +98,8 @@ def lanes_at(centers: np.ndarray, c: np.ndarray, targets, running) -> LaneState:
 
 def turns_of(state: LaneState) -> Turns:
     """The rows that the lanes want now."""
-    listed = np.flatnonzero(state.wanted.any(axis=1))
     wanted = state.wanted.view(f"u{state.wanted.shape[1]}")[:, 0]
+    listed = np.flatnonzero(wanted != 0)
     return Turns(listed, np.empty_like(listed), wanted)
 
 
