@@ -71,6 +71,8 @@ def main() -> None:
         multiclass.run(given.sets, given.modes, given.Cs)
     elif given.what == "probability":
         probability.run(given.sets or probability.SETS)
+    elif given.what == "many":
+        many.run(given.sets or many.SETS)
     elif given.what == "selection":
         maps.selection(given.sets or maps.SETS)
     else:
@@ -80,7 +82,6 @@ def main() -> None:
             "shuttle": shuttle.run,
             "bounds": bounds.run,
             "stochastic": stochastic.run,
-            "many": many.run,
             "growth": growth.run,
             "passes": passes.run,
             "kernel_online": kernel_online.run,

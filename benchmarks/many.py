@@ -22,13 +22,14 @@ PATHS = ("imdb", "rcv1")
 CLASSES = ("20news", "news20", "letter", "mnist")
 FOLDS = ("a9a", "imdb")
 FOLD_CS = np.logspace(-2, 1, 10)
+SETS = tuple(dict.fromkeys(PATHS + CLASSES + FOLDS))
 N_FOLDS = 5
 CS = np.logspace(-2, 1, 20)
 EPSILONS = (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
 PATIENCE = 10.0  # seconds for a problem
 
 
-def run(names: tuple[str, ...] = PATHS + CLASSES + FOLDS) -> None:
+def run(names: tuple[str, ...] = SETS) -> None:
     works = ((PATHS, _path), (CLASSES, _classes), (FOLDS, _folds))
     worker = Worker("liblinear")
     try:
@@ -36,9 +37,7 @@ def run(names: tuple[str, ...] = PATHS + CLASSES + FOLDS) -> None:
         for name, do in wanted:
             row = do(name, worker)
             print(row, flush=True)
-            rows = merged(
-                "many", [row], ("set", "work"), order=tuple(dict.fromkeys(PATHS + CLASSES + FOLDS))
-            )
+            rows = merged("many", [row], ("set", "work"), order=SETS)
             save("many", ["Many problems at once: LIBLINEAR in two processes / pegasos."], rows)
     finally:
         worker.stop()

@@ -453,8 +453,7 @@ def test_lanes_of_two_lines_come_as_near_as_those_of_one(kind, loss, intercept):
         assert one.dual <= other.primal and other.dual <= one.primal
 
 
-def test_a_row_that_one_line_wants_is_visited_for_that_line_alone():
-    """A line whose lanes are all held out from half of the rows leaves them to the other."""
+def test_rows_that_are_in_the_problems_of_one_line_only():
     problem = random_problem(4, LOSSES[0], "csr-float32-uint32", "none")
     half = np.where(np.arange(problem.c.size) % 2, problem.c, 0.0)
     label, lanes = (problem.y > 0).astype(int), []
@@ -487,11 +486,25 @@ def test_second_order_steps_of_two_lines(monkeypatch):
     assert sum(answer.epochs for answer in found) < 0.7 * sum(answer.epochs for answer in plain)
 
 
-def test_twenty_classes_of_wide_data_are_certified():
+def test_a_group_of_more_lanes_than_two_lines_is_refused():
+    problem = random_problem(4, LOSSES[0])
+    with pytest.raises(ValueError, match="up to 16 lanes, got 17"):
+        descend(many(problem, np.ones(17)), [list(range(17))], Goal(1e-3, 30), 0)
+
+
+def test_twenty_classes_of_wide_data_are_certified(monkeypatch):
+    sizes = []
+
+    def watched(task, groups, goal, seed):
+        sizes.extend(map(len, groups))
+        return descend(task, groups, goal, seed)
+
+    monkeypatch.setattr("pegasos.estimators.sweeps.descend", watched)
     rng = np.random.default_rng(0)
     X = sp.random_array((400, WIDE + 5), density=0.001, format="csr", rng=rng, dtype=np.float32)
     y = rng.integers(0, 20, 400)
     model = LinearSVC(loss="hinge", random_state=0).fit(X, y)
+    assert sizes == [10, 10]
     assert max(proof.relative_gap for proof in model.certificate_) <= 1e-3
     assert all("together with other problems" in choice.reason for choice in model.solver_)
     for k in (0, 13):

@@ -13,6 +13,7 @@ import numpy as np
 from pegasos.core.jit import hot
 
 LANES = 8
+LINES = 2  # that lie side by side, at most
 
 
 def dots(values: np.ndarray, columns: np.ndarray | None, W: np.ndarray, out: np.ndarray) -> None:
@@ -50,7 +51,7 @@ def _lines(X: np.ndarray) -> np.ndarray:
 
 
 def lines(n: int, dtype: Any = np.float32, each: int = 1) -> np.ndarray:
-    """Zeros of shape (n, each LANES), no line in two lines of the cache."""
+    """Zeros of shape (n, each LANES), each up to LINES; no line is in two lines of the cache."""
     size = np.dtype(dtype).itemsize * LANES * each
     raw = np.zeros(size * n + 64, dtype=np.uint8)
     start = -raw.ctypes.data % 64

@@ -153,7 +153,8 @@ def _pointer(place: tuple[Any, ...], array: int) -> Any:
 
 
 def _address(builder: Any, kind: Any, array: Any, index: Any) -> Any:
-    """A pointer to a line, counted through all lines of an array or by its first index."""
+    """A pointer to a line, counted through all lines of an array, or by the first index of a view,
+    whose numbers of a line are neighbours."""
     if kind.layout == "C":
         data = builder.gep(array.data, [builder.mul(index, ir.Constant(index.type, LANES))])
     else:  # a view
@@ -197,8 +198,9 @@ def everywhere(builder: Any, number: Any, width: int = LANES) -> Any:
 @intrinsic
 def _whole_lines(typing_context: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        # past the check of names: llvmlite knows those without a value only
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        attributes = builder.function.attributes
+        if isinstance(attributes, set):  # past its check of names: it knows those without a value
+            set.add(attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 
     return types.void(), generate

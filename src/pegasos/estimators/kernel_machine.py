@@ -139,9 +139,11 @@ class KernelMachine(ProbabilisticClassifier):
 
     def _warm_starts(self, parts: list[Any]) -> list[np.ndarray] | None:
         """beta / c of the last fit, if warm_start is on and the problems are as large."""
-        last = getattr(self, "_dual_share", None) if self.warm_start else None
+        last = getattr(self, "_duals", None) if self.warm_start else None
         sizes = [part.rows.size for part in parts]
-        return last if last is not None and [len(b) for b in last] == sizes else None
+        if last is None or [len(beta) for beta, _ in last] != sizes:
+            return None
+        return [beta / c for beta, c in last]
 
     def _read(self, X, y, sample_weight) -> Data:
         given = self._kernel()
@@ -205,9 +207,8 @@ class KernelMachine(ProbabilisticClassifier):
 
     def _record(self, task: KernelTask, runs: list[Run], data: Data) -> None:
         self.__dict__.update(self._found([run.best.w for run in runs], task, data))
-        self._dual_share = [
-            run.best.alpha / task.c[part.rows] for run, part in zip(runs, task.parts, strict=True)
-        ]
+        pairs = zip(runs, task.parts, strict=True)
+        self._duals = [(run.best.alpha, task.c[part.rows]) for run, part in pairs]
         self.n_iter_ = np.array([run.state.iterations for run in runs])
         short = [run.stop_reason in ("max_iter", "max_time", "stalled") for run in runs]
         self.fit_status_ = int(any(short))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pegasos.core.lanes import LANES
+from pegasos.core.lanes import LANES, LINES
 from pegasos.core.rows import n_columns
 from pegasos.core.zeros import without_zeros
 from pegasos.objective.problem import Problem, make_problem
@@ -98,7 +98,8 @@ def _groups(Cs: list[float], columns: int) -> list[list[int]]:
     order = sorted(range(len(Cs)), key=lambda p: -Cs[p])
     count = -(-len(order) // LANES)
     if len(set(Cs)) == 1:
-        count = -(-count // 4) * 2 if columns > WIDE else count + count % 2
+        count = -(-count // (LINES if columns > WIDE else 1))
+        count += count % 2
         parts = np.array_split(order, count if len(order) > LANES else 1)
         return [part.tolist() for part in parts]
     size = -(-len(order) // count)

@@ -92,7 +92,7 @@ def lanes_at(centers: np.ndarray, c: np.ndarray, targets, running) -> LaneState:
     wanted = np.packbits(c > 0.0, bitorder="little").reshape(len(c), each)
     radius = np.full(len(running), np.finfo(float).max)  # not inf: 0 times it is 0
     rest = [np.zeros(len(running)) for _ in range(7)]
-    rest += [np.empty(len(_PLACES) * len(running)), lines(1, each=each)]
+    rest += [lines(len(_PLACES) * each, np.float64).reshape(-1), lines(1, each=each)]
     return LaneState(alpha, W, centers, c, wanted, targets, running, radius, *rest)
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pegasos.core.lanes import LANES, lines
+from pegasos.core.lanes import LANES, LINES, lines
 from pegasos.core.matrix import lane_combine
 from pegasos.core.rng import stream
 from pegasos.core.rows import n_columns, n_entries, n_rows
@@ -134,6 +134,8 @@ class _Group:
         self.moves: list[LaneMoves] = []
         self.since, self.combined = 0, 0
         self.each = -(-len(part) // LANES)  # lines
+        if self.each > LINES:
+            raise ValueError(f"a group holds up to {LINES * LANES} lanes, got {len(part)}")
         lanes = np.arange(self.each * LANES)
         self.running, self.epochs = lanes < len(part), np.zeros_like(lanes)
 
