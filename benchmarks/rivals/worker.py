@@ -43,13 +43,16 @@ def _answer(fit, folder, rows, C, loss, setting, out) -> dict[str, Any]:
     return {"seconds": seconds}
 
 
-@functools.lru_cache(maxsize=1)
 def _data(folder: str) -> tuple[Any, np.ndarray]:
+    file = next(Path(folder).glob("X.*")).resolve()  # folders may share a matrix
+    return _matrix(file), np.load(Path(folder, "y.npy"))
+
+
+@functools.lru_cache(maxsize=1)
+def _matrix(file: Path) -> Any:
     from scipy.sparse import load_npz
 
-    sparse = Path(folder, "X.npz")
-    X = load_npz(sparse) if sparse.exists() else np.load(Path(folder, "X.npy"))
-    return X, np.load(Path(folder, "y.npy"))
+    return load_npz(file) if file.suffix == ".npz" else np.load(file)
 
 
 if __name__ == "__main__":
