@@ -35,6 +35,12 @@ def row_axpys(rows: Any, i: int, a: np.ndarray, W: np.ndarray) -> None:
 
 
 @generic
+def makes_arrays(rows: Any) -> bool:
+    """Whether `row_dots` and `row_axpys` need arrays of their own"""
+    return False
+
+
+@generic
 def row_mark(rows: Any, i: int, marks: np.ndarray) -> None:
     """marks[j] = True for all columns j in which row i has an entry, the virtual one included"""
     marks[:] = True

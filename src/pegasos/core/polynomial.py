@@ -13,7 +13,7 @@ import numpy as np
 
 from pegasos.core.cross import gathered
 from pegasos.core.dispatch import generic, helper
-from pegasos.core.many import row_axpys, row_dots, row_products, row_spread
+from pegasos.core.many import makes_arrays, row_axpys, row_dots, row_products, row_spread
 from pegasos.core.monomials import (
     Folded,
     Monomials,
@@ -262,6 +262,11 @@ def _(rows, i, W, out):
 @row_axpys.register(PolynomialRows)
 def _(rows, i, a, W):
     row_axpys(canonical_row(rows.monomials.fold, rows, i), 0, a, W)
+
+
+@makes_arrays.register(PolynomialRows)
+def _(rows):
+    return True
 
 
 @row_spread.register(PolynomialRows)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import generic, helper
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.lanes import LANES, add_line, add_product, lines, put_line, whole_lines
-from pegasos.core.many import row_axpys, row_dots
+from pegasos.core.many import makes_arrays, row_axpys, row_dots
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rng import deal
 from pegasos.core.rows import row_announce, row_prefetch
@@ -116,8 +116,23 @@ def by_line(state: LaneState) -> tuple[LaneState, ...]:
     return tuple(line(b) for b in range(state.wanted.shape[1]))
 
 
+def epochs(problem: Any, *rest: Any) -> tuple[int, int, int, int]:
+    """Where `_epochs` ends; a loop that counts references to arrays takes long for a step."""
+    return (_counted if makes_arrays(problem.rows) else _bare)(problem, *rest)
+
+
 @hot
-def epochs(problem, turns, states, place, goal, rng):
+def _bare(problem, turns, states, place, goal, rng):
+    return _epochs(problem, turns, states, place, goal, rng)
+
+
+@hot_allocating
+def _counted(problem, turns, states, place, goal, rng):
+    return _epochs(problem, turns, states, place, goal, rng)
+
+
+@helper
+def _epochs(problem, turns, states, place, goal, rng):
     """Epochs until a lane is near its goal, a number of them is reached or the visits are made.
 
     states: of one line of lanes or of two; place: cursor, active rows, visits left, epoch; goal:
