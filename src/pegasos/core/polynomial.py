@@ -264,9 +264,7 @@ def _(rows, i, a, W):
     row_axpys(canonical_row(rows.monomials.fold, rows, i), 0, a, W)
 
 
-@makes_arrays.register(PolynomialRows)
-def _(rows):
-    return True
+makes_arrays.register(PolynomialRows)(lambda rows: True)
 
 
 @row_spread.register(PolynomialRows)
