@@ -33,7 +33,7 @@ PATIENCE = 10.0  # seconds for a problem
 REPEATS = 5  # on both sides: the best counts
 
 
-def run(names: tuple[str, ...] = SETS) -> None:
+def run(names: tuple[str, ...]) -> None:
     works = ((PATHS, _path), (CLASSES, _classes), (FOLDS, _folds))
     workers = (Worker("liblinear"), Worker("liblinear"))
     try:
@@ -93,8 +93,8 @@ def _folds(name: str, folder: str) -> tuple[str, float, Tasks]:
     train, _ = next(StratifiedKFold(N_FOLDS).split(X, y))
     store(X[train], y[train], folder)
     problems = [Problem(X[train], y[train], folder, C, "hinge") for C in FOLD_CS]
-    firsts = [proofs[0] for proofs in found.certificates]
-    tasks = N_FOLDS * list(zip(problems, firsts, strict=True))
+    folds = zip(*found.certificates, strict=True)  # the first is the one that LIBLINEAR is given
+    tasks = [task for proofs in folds for task in zip(problems, proofs, strict=True)]
     return f"{N_FOLDS} folds x {len(FOLD_CS)} values of C", seconds, tasks
 
 
@@ -120,8 +120,8 @@ def _setting(worker: Worker, problem: Problem, bound: float) -> tuple[float, boo
     return e, False
 
 
-def _in_turns(workers: tuple[Worker, ...], fits: list[tuple[Problem, float]]) -> float:
-    """Seconds until all fits are made, by workers side by side that take the next one each."""
+def _side_by_side(workers: tuple[Worker, ...], fits: list[tuple[Problem, float]]) -> float:
+    """Seconds until all fits are made, by workers that take the next one each."""
     waiting = iter(fits)
 
     def work(worker: Worker) -> float:
@@ -144,7 +144,7 @@ def _row(name: str, work: str, seconds: float, tasks: Tasks, workers: tuple[Work
         known[case] = known.get(case) or _setting(workers[0], problem, proof.dual)
     found = [known[problem.folder, problem.C] for problem, _ in tasks]
     fits = [(problem, e) for (problem, _), (e, _) in zip(tasks, found, strict=True)]
-    theirs = min(_in_turns(workers, fits) for _ in range(REPEATS))
+    theirs = min(_side_by_side(workers, fits) for _ in range(REPEATS))
     return {
         "set": name,
         "work": work,
