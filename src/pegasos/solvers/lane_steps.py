@@ -31,7 +31,9 @@ from pegasos.solvers.steps import near_rows, reach, settled, up_to_date
 
 _AHEAD = 3  # rows between a prefetch and the use of the row
 _FAR = 8  # the same for the numbers that belong to a row
-CAUTION = 0.01  # of shrinking, without looks at the rows aside
+CAUTION = 0.01  # of shrinking, without looks at the rows aside, in so many epochs
+_EARLY = 10
+_LEAST, _IN_ALL = 0.002, 0.05  # the same in the end: at least, and divided by a root of d
 _PLACES = range(0, 10 * LANES, LANES)  # of what the first lane has at a row, lines of an array
 _RADIUS, _TERMS, _LOSSES, _ASIDE, _TARGET, _OLD, _C, _SCORE, _NEW, _STEP = _PLACES
 
@@ -146,10 +148,9 @@ def _epochs(problem, turns, states, place, goal, rng):
             active = deal(turns.listed, active, turns.wanted, turns.order, (near, rng))
         cursor, visits = _sweep(problem, turns.order, states, (cursor, active, visits))
         if cursor >= active:
-            measured = epoch < 10 or epoch % 8 == 0  # it changes little, and costs a pass over W
-            arrived = _close(problem, states[0], share, measured)
+            arrived = _close(problem, states[0], share, epoch)
             if len(states) == 2:
-                arrived |= _close(problem, states[-1], share, measured)
+                arrived |= _close(problem, states[-1], share, epoch)
             cursor, epoch = 0, epoch + 1
             if arrived or active == 0 or epoch >= last or visits <= least:
                 break
@@ -157,10 +158,10 @@ def _epochs(problem, turns, states, place, goal, rng):
 
 
 @helper
-def _close(problem, state, share, measured):
+def _close(problem, state, share, epoch):
     """The end of an epoch; whether a lane is near its goal."""
-    near, end = False, state.W.shape[0] - 1
-    if measured:
+    near, end, caution = False, state.W.shape[0] - 1, caution_after(epoch, state.W.shape[0])
+    if epoch < 10 or epoch % 8 == 0:  # it changes little, and costs a pass over W
         _measure(state)
     for p in range(LANES):
         terms, excess = state.terms[p], 0.0
@@ -170,11 +171,20 @@ def _close(problem, state, share, measured):
             state.centers[end, p] += pull
             state.W[end, p] += pull
         state.objective[p] = 0.5 * state.sqdist[p] + state.losses[p] + state.aside[p]
-        state.radius[p] = reach(CAUTION, terms + excess)
+        state.radius[p] = reach(caution, terms + excess)
         state.gap[p] = up_to_date(terms, state.summed[p]) + excess
         state.summed[p], state.terms[p], state.losses[p] = terms, 0.0, 0.0
         near |= state.running[p] and state.gap[p] <= share * state.objective[p]
     return near
+
+
+@helper
+def caution_after(epoch, columns):
+    """Of shrinking. A margin moves by ||x_i|| ||w - w*|| where the two are parallel, in the mean
+    by a root of `columns` less; and who is not done soon pays for caution in every epoch.
+    """
+    least = min(CAUTION, max(_LEAST, _IN_ALL / np.sqrt(columns)))
+    return max(least, CAUTION * min(1.0, _EARLY / (epoch + 1.0)))
 
 
 @helper

@@ -39,7 +39,7 @@ from pegasos.solvers.lane_moves import (
     no_moves,
     visits_between,
 )
-from pegasos.solvers.lane_steps import CAUTION, by_line, epochs, lanes_at, turns_of
+from pegasos.solvers.lane_steps import by_line, caution_after, epochs, lanes_at, turns_of
 from pegasos.solvers.steps import reach
 
 _TICK = 1 << 21  # entries that a thread visits between two looks at the clock
@@ -287,7 +287,8 @@ class _Group:
         alpha = self.state.alpha[:, k]
         w = corrected(self.problems[k], inner, alpha, seen) if self.problem.free else seen.w
         self.state.W[:, k], self.running[k] = w, True
-        self.state.radius[k] = reach(CAUTION, seen.certificate.gap)
+        caution = caution_after(self.epoch, len(self.state.W))
+        self.state.radius[k] = reach(caution, seen.certificate.gap)
 
 
 def _light(answer: Found) -> Found:
