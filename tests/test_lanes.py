@@ -19,7 +19,7 @@ from pegasos.objective.certificate import evaluate, evaluate_all
 from pegasos.objective.losses import Hinge
 from pegasos.objective.problem import make_problem
 from pegasos.solvers.lane_moves import PATIENCE, combined
-from pegasos.solvers.lane_steps import epochs
+from pegasos.solvers.lane_steps import CAUTION, caution_after, epochs
 from pegasos.solvers.lanes import Goal, Lane, Many, _Group, descend
 
 
@@ -52,6 +52,29 @@ def test_epochs_in_one_loop_are_those_of_a_loop_each(n, count):
         answers.append(group.state[:-2])  # without room for the numbers of a row
     for one, other in zip(*answers, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("columns, least", [(17, 0.01), (101, 0.005), (785, 0.002), (10**6, 0.002)])
+def test_caution_falls_with_the_epochs_where_w_has_many_directions(columns, least):
+    falling = [caution_after(done, columns) for done in range(1, 1000)]
+    assert falling[:10] == [CAUTION] * 10 and falling == sorted(falling, reverse=True)
+    assert falling[-1] == pytest.approx(least, rel=0.01)
+
+
+def test_the_radius_of_shrinking_follows_the_caution():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 60))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=300) > 0, 1.0, -1.0)
+    shared = make_problem(DenseRows(X, 0.0), y, np.ones(300), Hinge())
+    group = _Group(many(shared, [0.1, 1.0]), [0, 1], Goal(1e-9, 40), 0)
+    group._begin()
+    place, rng = (0, group.active, 1 << 40, 0), group.rng
+    for last in (5, 30):
+        place = epochs(group.problem, group.turns, group.states, place, (1e-12, last, 0), rng)
+        radius, gap = group.state.radius[:2], group.state.summed[:2]
+        caution = caution_after(last, 61)
+        np.testing.assert_allclose(radius, caution * np.sqrt(2.0 * gap))
+    assert caution < CAUTION
 
 
 @pytest.mark.parametrize("each", [1, 2])

@@ -20,12 +20,34 @@ def ways_multicore(loss: str, eps: float) -> list[list[dict]]:
 
 
 def fit(X: Any, y: Any, C: float, loss: str, setting: dict) -> Any:
+    """`converted` in the setting: X as it was converted for the fit before."""
     import numpy as np
-    from liblinear.liblinearutil import parameter, problem, train
-    from scipy.sparse import csr_matrix
+    from liblinear.liblinearutil import parameter, train
 
-    options = " ".join(f"-{key} {value}" for key, value in setting.items())
-    data = problem(y, csr_matrix(X, dtype=np.float64))
+    options = " ".join(f"-{key} {value}" for key, value in setting.items() if key != "converted")
+    data = _again(X, y) if setting.get("converted") else _converted(X, y)
     model = train(data, parameter(f"{options} -c {C} -q"))
     sign = 1.0 if model.label[0] == 1 else -1.0
     return sign * np.ctypeslib.as_array(model.w, (model.nr_feature,)).copy()
+
+
+def _converted(X: Any, y: Any) -> Any:
+    import numpy as np
+    from liblinear.liblinearutil import problem
+    from scipy.sparse import csr_matrix
+
+    return problem(y, csr_matrix(X, dtype=np.float64))
+
+
+_last: dict[str, Any] = {}
+
+
+def _again(X: Any, y: Any) -> Any:
+    """The problem of the same X, with these labels."""
+    import numpy as np
+
+    if _last.get("X") is not X:
+        _last.update(X=X, problem=_converted(X, y))
+    data = _last["problem"]
+    np.ctypeslib.as_array(data.y, (data.l,))[:] = y
+    return data

@@ -31,9 +31,9 @@ from pegasos.solvers.steps import near_rows, reach, settled, up_to_date
 
 _AHEAD = 3  # rows between a prefetch and the use of the row
 _FAR = 8  # the same for the numbers that belong to a row
-CAUTION = 0.01  # of shrinking, without looks at the rows aside, in so many epochs
+CAUTION = 0.01  # of shrinking, without looks at the rows aside, in the first _EARLY epochs
 _EARLY = 10
-_LEAST, _IN_ALL = 0.002, 0.05  # the same in the end: at least, and divided by a root of d
+_LEAST, _BY_ROOT = 0.002, 0.05  # to what it falls: at least, and over the root of the columns
 _PLACES = range(0, 10 * LANES, LANES)  # of what the first lane has at a row, lines of an array
 _RADIUS, _TERMS, _LOSSES, _ASIDE, _TARGET, _OLD, _C, _SCORE, _NEW, _STEP = _PLACES
 
@@ -160,7 +160,8 @@ def _epochs(problem, turns, states, place, goal, rng):
 @helper
 def _close(problem, state, share, epoch):
     """The end of an epoch; whether a lane is near its goal."""
-    near, end, caution = False, state.W.shape[0] - 1, caution_after(epoch, state.W.shape[0])
+    near, end = False, state.W.shape[0] - 1
+    caution = caution_after(epoch + 1, state.W.shape[0])
     if epoch < 10 or epoch % 8 == 0:  # it changes little, and costs a pass over W
         _measure(state)
     for p in range(LANES):
@@ -179,12 +180,13 @@ def _close(problem, state, share, epoch):
 
 
 @helper
-def caution_after(epoch, columns):
-    """Of shrinking. A margin moves by ||x_i|| ||w - w*|| where the two are parallel, in the mean
-    by a root of `columns` less; and who is not done soon pays for caution in every epoch.
+def caution_after(done, columns):
+    """Of shrinking, after so many epochs. A margin moves by ||x_i|| ||w - w*|| where the two are
+    parallel, in the mean by the root of `columns` less; and who is not done soon pays for caution
+    in every epoch.
     """
-    least = min(CAUTION, max(_LEAST, _IN_ALL / np.sqrt(columns)))
-    return max(least, CAUTION * min(1.0, _EARLY / (epoch + 1.0)))
+    least = min(CAUTION, max(_LEAST, _BY_ROOT / np.sqrt(columns)))
+    return max(least, CAUTION * min(1.0, _EARLY / done))
 
 
 @helper
