@@ -193,8 +193,8 @@ def all_combine(rows: Any, A: np.ndarray) -> np.ndarray:
 @generic
 def sqnorms(rows: Any) -> np.ndarray:
     """||x_i||^2 of all rows, the virtual column included."""
-    out = np.empty(n_rows(rows))
-    run_blocks(lambda s, e: _sqnorms(rows, out, s, e), n_rows(rows), _block(rows))
+    out, block = np.empty(n_rows(rows)), 3 * _block(rows)  # of what no weights are needed for
+    run_blocks(lambda s, e: _sqnorms(rows, out, s, e), n_rows(rows), block)
     return out
 
 

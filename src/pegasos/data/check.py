@@ -17,6 +17,7 @@ from pegasos.core.threads import run_blocks
 
 _ENTRIES = 1 << 18  # of an array, in float64 at a time
 _INDICES = 1 << 23  # of columns, a millisecond of looking for the highest
+_SUMMED = 1 << 20  # of values, some tenths of a millisecond: for less nobody needs help
 
 
 def small_dtype(X: Any) -> list[type] | type:
@@ -56,7 +57,7 @@ def _finite(values: np.ndarray) -> bool:
         with np.errstate(all="ignore"):
             return bool(np.isfinite(flat[start:stop].sum()))
 
-    return values.dtype.kind != "f" or all(run_blocks(finite, flat.size, _ENTRIES))
+    return values.dtype.kind != "f" or all(run_blocks(finite, flat.size, _SUMMED))
 
 
 def as_rows(X: Any, bias: float = 0.0, sort: bool = True) -> DenseRows | CsrRows:
