@@ -7,9 +7,10 @@ pays. files: reading and predicting from a large text. shuttle, uci: figure and 
 pinball paper.
 bounds: the theory of Pegasos, measured. stochastic: PegasosClassifier against SGDClassifier.
 many: one-vs-all, a path of C, folds against LIBLINEAR. growth: synthetic text up to 4 million
-rows. passes: an epoch and a prediction in units of X @ w. kernels: SVC against LIBSVM and
-scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. polynomial: linear, degree 2 and
-the Gaussian kernel at the parameters of Chang et al. cells: CellSVC on all of covtype.
+rows. passes: an epoch and a prediction in units of X @ w. threads: two against one. kernels: SVC
+against LIBSVM and scikit-learn-intelex. kernel_online: kernel Pegasos on a budget. polynomial:
+linear, degree 2 and the Gaussian kernel at the parameters of Chang et al. cells: CellSVC on all of
+covtype.
 multiclass: several classes beside scikit-learn, --sets and --modes for some of them.
 fixed_size: the tables of the pinball paper with its map. selection, mapping, covtype_map:
 prototypes, speed and all of covtype. transfer: a few labels and a related model. probability:
@@ -43,6 +44,7 @@ from benchmarks import (
     shuttle,
     startup,
     stochastic,
+    threads,
     transfer,
     uci,
 )
@@ -84,6 +86,7 @@ def main() -> None:
             "stochastic": stochastic.run,
             "growth": growth.run,
             "passes": passes.run,
+            "threads": threads.run,
             "kernel_online": kernel_online.run,
             "cells": cells.run,
             "imbalance": imbalance.run,
@@ -102,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     what = ("race", "certify", "startup", "files", "shuttle", "bounds", "uci", "stochastic")
     what += ("many", "growth", "passes", "kernels", "kernel_online", "polynomial", "cells")
     what += ("fixed_size", "selection", "mapping", "covtype_map", "multiclass", "transfer")
-    what += ("probability", "imbalance")
+    what += ("probability", "imbalance", "threads")
     known = (*ALL, *fixed_size.SETS, *kernel_sets.SETS, *multiclass.SETS, *probability.SETS)
     parser.add_argument("what", nargs="?", default="race", choices=what)
     parser.add_argument(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pegasos.core.dispatch import generic
-from pegasos.core.jit import hot, hot_allocating
+from pegasos.core.jit import hot
 from pegasos.core.memory import free_memory
 from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_entries, n_rows
 
@@ -81,12 +81,14 @@ def _read_only(a: np.ndarray) -> np.ndarray:
     return a
 
 
-@hot_allocating
+@hot
 def _gather(rows, index, starts, values, columns):
+    """Entry by entry: to copy a slice costs as much as some hundred of them."""
     for s in range(index.shape[0]):
-        first, end = rows.starts[index[s]], rows.starts[index[s] + np.uint64(1)]
-        values[starts[s] : starts[s + 1]] = rows.values[first:end]
-        columns[starts[s] : starts[s + 1]] = rows.columns[first:end]
+        first, to = rows.starts[index[s]], starts[s]
+        for k in range(starts[s + 1] - to):
+            values[to + k] = rows.values[first + k]
+            columns[to + k] = rows.columns[first + k]
 
 
 @stacked.register(DenseRows)

@@ -15,14 +15,14 @@ def diagonal_of(H: np.ndarray) -> np.ndarray:
 
 
 class Factor(NamedTuple):
-    """H = S L L' S, S = diag(scale), L in the lower triangle."""
+    """H = S U' U S, S = diag(scale), U in the upper triangle."""
 
-    lower: np.ndarray
+    upper: np.ndarray
     scale: np.ndarray
 
 
 def factored(H: np.ndarray) -> Factor:
-    """The factor of a positive semidefinite H.
+    """The factor of a positive semidefinite H, of which the lower triangle is read.
 
     The matrix is scaled to a unit diagonal, which takes the units of the columns out, and the
     diagonal is lifted by as little as the factorisation needs (constant or repeated columns).
@@ -33,9 +33,9 @@ def factored(H: np.ndarray) -> Factor:
     ridge = 1e-15
     while True:
         diagonal_of(unit)[:] = 1.0 + ridge
-        lower, failed = dpotrf(unit.T, lower=1, clean=0)
+        upper, failed = dpotrf(unit.T, lower=0, clean=0)
         if not failed:
-            return Factor(lower, scale)
+            return Factor(upper, scale)
         ridge *= 100.0
         if not ridge < 1.0:
             raise np.linalg.LinAlgError("not positive definite, whatever is added to the diagonal")
@@ -45,7 +45,7 @@ def solved(factor: Factor, r: np.ndarray) -> np.ndarray:
     """The x with H x = r; both may be empty."""
     if not r.size:
         return r.copy()
-    return dpotrs(factor.lower, r / factor.scale, lower=1)[0] / factor.scale
+    return dpotrs(factor.upper, r / factor.scale, lower=0)[0] / factor.scale
 
 
 def factor(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

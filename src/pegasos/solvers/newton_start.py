@@ -69,7 +69,7 @@ def started(problem: Problem, w: np.ndarray, R: np.ndarray, noise: float) -> np.
         before, used = objective, _look(problem, at)
         if used >= 0:
             at.G[:] = at.block[:used].T @ at.block[:used]
-        H = np.tril(at.G) + np.tril(at.G, -1).T
+        H = at.G.copy()
         diagonal_of(H)[:] += R
         try:
             d = -solved(factored(H), at.gradient)
