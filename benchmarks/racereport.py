@@ -18,7 +18,7 @@ from pegasos.report.figures import COLOURS, save
 KEYS = ("set", "loss", "C", "eps", "solver")
 BOTH, EITHER = ("liblinear", "sklearn"), "either"
 LABELS = {name: entrant.label for name, entrant in ENTRANTS.items()}
-LABELS[EITHER] = "the faster of LIBLINEAR and scikit-learn"
+LABELS[EITHER] = "the faster of LIBLINEAR and scikit-learn, where both ran"
 
 
 def _cases(rows: list[dict]) -> list[dict[str, dict]]:

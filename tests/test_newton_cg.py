@@ -19,7 +19,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_newton import reference
 
+from pegasos.core import matrix
 from pegasos.core.matrix import products
+from pegasos.core.rows import n_rows
 from pegasos.core.threads import use_threads
 from pegasos.objective.certificate import evaluate, loss_sum
 from pegasos.objective.losses import Hinge, Logistic, SquaredHinge
@@ -231,8 +233,10 @@ def test_data_that_say_nothing(loss, way):
 
 @every_loss
 def test_threads_change_nothing(loss, way, monkeypatch):
-    monkeypatch.setattr("pegasos.core.matrix._BLOCK", 500)
+    monkeypatch.setattr(matrix, "_ALONE", 0.0)
+    monkeypatch.setattr(matrix, "_BLOCK", 500)
     problem, found = tall_problem(loss), []
+    assert n_rows(problem.rows) > 4 * matrix._block(problem.rows), "many blocks"
     for n in (1, 2):
         with use_threads(n):
             found.append(run(NewtonCG(), problem, CLOSE).best.w)

@@ -194,6 +194,7 @@ def test_float32_data_are_summed_in_float64(storage):
 
 @every_kind
 def test_same_bits_for_any_number_of_threads(kind, monkeypatch):
+    monkeypatch.setattr(matrix, "_ALONE", 0.0)
     monkeypatch.setattr(matrix, "_BLOCK", 16)
     monkeypatch.setattr(matrix, "_GRAM_BLOCK", 16)
     rng = np.random.default_rng(0)

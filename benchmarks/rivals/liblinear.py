@@ -39,15 +39,17 @@ def _converted(X: Any, y: Any) -> Any:
     return problem(y, csr_matrix(X, dtype=np.float64))
 
 
-_last: dict[str, Any] = {}
+_kept: dict[tuple[int, int], tuple[Any, Any]] = {}  # X and its problem, by shape
 
 
 def _again(X: Any, y: Any) -> Any:
-    """The problem of the same X, with these labels."""
+    """The problem of the same X, with these labels; an excerpt of it does not take its place."""
     import numpy as np
 
-    if _last.get("X") is not X:
-        _last.update(X=X, problem=_converted(X, y))
-    data = _last["problem"]
+    if X.shape not in _kept or _kept[X.shape][0] is not X:
+        if len(_kept) > 1:
+            _kept.clear()
+        _kept[X.shape] = X, _converted(X, y)
+    data = _kept[X.shape][1]
     np.ctypeslib.as_array(data.y, (data.l,))[:] = y
     return data

@@ -34,6 +34,7 @@ from pegasos.core.rows import (
 from pegasos.core.threads import run_blocks
 
 _BLOCK = 3e5  # nanoseconds that a block of rows should take: a helper begins a third of that late
+_ALONE = 8e5  # the same of all rows: less is done by the time that a helper has done its part
 _COPY = 32  # entries to a column: or a private sum costs a tenth or more of its block
 _HALVES = 8  # the same for two sums, which two threads still make sooner than one its own
 _GRAM_BLOCK = 5e5  # the same of a Gram matrix
@@ -108,7 +109,7 @@ def all_products(rows: Any, W: np.ndarray) -> np.ndarray:
     n, width = n_rows(rows), n_columns(rows) + 1
     out = np.empty((n, W.shape[1]))
     if n_entries(rows) < 0.1 * n * width:
-        block = max(1, _block(rows) // W.shape[1])
+        block = _block(rows, times=W.shape[1])
         run_blocks(lambda s, e: _all_products(rows, W, out, s, e), n, block)
         return out
     ones, size = np.ones(n), max(16, (1 << 17) // width)  # rows written out for BLAS, in cache
@@ -120,7 +121,7 @@ def all_products(rows: Any, W: np.ndarray) -> np.ndarray:
             _write_out(rows, ones, np.arange(s, e), written[: e - s])
             np.matmul(written[: e - s], W, out=out[s:e])
 
-    run_blocks(part, n, max(size, _block(rows)))
+    run_blocks(part, n, max(size, _block(rows, times=W.shape[1])))
     return out
 
 
@@ -160,7 +161,8 @@ def _summed(rows: Any, add: Callable[[np.ndarray, int, int], Any]) -> np.ndarray
 def lane_products(rows: Any, W: np.ndarray) -> np.ndarray:
     """X W for a W of float64 lines; each row is read once."""
     out = lines(n_rows(rows), np.float64)
-    run_blocks(lambda s, e: _lane_products(rows, W, out, s, e), n_rows(rows), _block(rows))
+    block = _block(rows, times=LANES)
+    run_blocks(lambda s, e: _lane_products(rows, W, out, s, e), n_rows(rows), block)
     return out
 
 
@@ -193,15 +195,16 @@ def all_combine(rows: Any, A: np.ndarray) -> np.ndarray:
 @generic
 def sqnorms(rows: Any) -> np.ndarray:
     """||x_i||^2 of all rows, the virtual column included."""
-    out, block = np.empty(n_rows(rows)), 3 * _block(rows)  # of what no weights are needed for
+    out, block = np.empty(n_rows(rows)), _block(rows, times=1 / 3)  # there are no weights to fetch
     run_blocks(lambda s, e: _sqnorms(rows, out, s, e), n_rows(rows), block)
     return out
 
 
-def _block(rows: Any, most: float = np.inf) -> int:
-    """Rows in a block, of `most` equal ones at most."""
+def _block(rows: Any, most: float = np.inf, times: float = 1.0) -> int:
+    """Rows in a block, of `most` equal ones at most, for so many times the work of a product."""
     n = n_rows(rows)
-    parts = min(round(n * (row_work(rows) + 3.0) / _BLOCK), most)
+    work = times * n * (row_work(rows) + 3.0)
+    parts = min(round(work / _BLOCK), most) if work > _ALONE else 1
     return max(1, -(-n // max(1, parts)))
 
 

@@ -52,12 +52,13 @@ def plain_rows(X: Any) -> bool:
 def _finite(values: np.ndarray) -> bool:
     """Whether all are finite; False also if their sum is not."""
     flat = values.ravel(order="K")
+    block = -(-flat.size // max(1, flat.size // _SUMMED))
 
     def finite(start: int, stop: int) -> bool:
         with np.errstate(all="ignore"):
             return bool(np.isfinite(flat[start:stop].sum()))
 
-    return values.dtype.kind != "f" or all(run_blocks(finite, flat.size, _SUMMED))
+    return values.dtype.kind != "f" or all(run_blocks(finite, flat.size, max(1, block)))
 
 
 def as_rows(X: Any, bias: float = 0.0, sort: bool = True) -> DenseRows | CsrRows:

@@ -34,7 +34,7 @@ from pegasos.solvers import (
     stops,
 )
 
-FORMAT, VERSION = "pegasos-checkpoint", 6
+FORMAT, VERSION = "pegasos-checkpoint", 7
 
 
 class Finished(NamedTuple):

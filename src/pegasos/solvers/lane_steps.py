@@ -33,6 +33,7 @@ _AHEAD = 3  # rows between a prefetch and the use of the row
 _FAR = 8  # the same for the numbers that belong to a row
 CAUTION = 0.01  # of shrinking, without looks at the rows aside, in the first _EARLY epochs
 _EARLY = 10
+_MEASURED, _SELDOM = 10, 8  # epochs after each of which ||w - w0|| is measured, then every so many
 _LEAST, _BY_ROOT = 0.002, 0.05  # to what it falls: at least, and over the root of the columns
 _PLACES = range(0, 10 * LANES, LANES)  # of what the first lane has at a row, lines of an array
 _RADIUS, _TERMS, _LOSSES, _ASIDE, _TARGET, _OLD, _C, _SCORE, _NEW, _STEP = _PLACES
@@ -162,7 +163,7 @@ def _close(problem, state, share, epoch):
     """The end of an epoch; whether a lane is near its goal."""
     near, end = False, state.W.shape[0] - 1
     caution = caution_after(epoch + 1, state.W.shape[0])
-    if epoch < 10 or epoch % 8 == 0:  # it changes little, and costs a pass over W
+    if epoch < _MEASURED or epoch % _SELDOM == 0:  # it changes little, and costs a pass over W
         _measure(state)
     for p in range(LANES):
         terms, excess = state.terms[p], 0.0

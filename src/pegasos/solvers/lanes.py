@@ -4,9 +4,10 @@ Problems:  min_w 1/2 ||w - w0||^2 + sum_i c_ip l(y_ip x_i.w), p = 1, 2, …: val
            (c_ip = 0: row i is not in problem p), classes against the rest (y_ip)
 Update:    as in solvers.dual, for all lanes that want the row; it is read once for all
 Order:     one random permutation per epoch of the rows that some lane wants
-Shrinking: as in solvers.dual, by a bit per row and lane, without looks at rows aside but with more
-           caution, which falls with the epochs; all bits are set again after 10, 20, 40, … of them;
-           a lane is done when its own estimate of the gap says so, and then wants no row
+Shrinking: as in solvers.dual, by a bit per row and lane, without looks at rows aside but at first
+           with more caution, which falls with the epochs; all bits are set again after 10, 20,
+           40, … of them; a lane is done when its own estimate of the gap says so, and then wants
+           no row
 Stopping:  when all lanes of a group are done they are certified together, in float64; who is not
            near enough goes on
 Intercept: free by the proximal centre of solvers.intercept
