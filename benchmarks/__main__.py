@@ -15,7 +15,7 @@ multiclass: several classes beside scikit-learn, --sets and --modes for some of 
 fixed_size: the tables of the pinball paper with its map. selection, mapping, covtype_map:
 prototypes, speed and all of covtype. transfer: a few labels and a related model. probability:
 log-loss beside CalibratedClassifierCV. imbalance: one row in a hundred, with and without a chosen
-threshold.
+threshold. Each rewrites its tables under benchmarks/results.
 """
 
 from __future__ import annotations

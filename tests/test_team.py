@@ -32,10 +32,20 @@ def _small_rounds(monkeypatch):
     monkeypatch.setattr(team, "_ROUNDS", 1)
     monkeypatch.setattr(team, "_WORTH", 0.0)
     monkeypatch.setattr(team, "_PAYS", 0.0)
+    monkeypatch.setattr(team, "_PATIENCE", np.inf)
 
 
 def problem_of(seed, kind="csr-float64-uint32", loss=LOSSES[0], intercept="none"):
     return random_problem(seed, loss, kind, n=60, intercept=intercept)
+
+
+def alike(loss):
+    """Rows of one word and a large one in common."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((600, 40))
+    X[np.arange(600), rng.integers(0, 40, 600)] = 1.0
+    rows, y = make_rows("csr-float64-uint32", X, 3.0), rng.choice([-1.0, 1.0], 600)
+    return make_problem(rows, y, np.full(600, 10.0), loss, np.zeros(41))
 
 
 def pace(problem, threads):
@@ -131,14 +141,10 @@ def test_the_dual_rises_by_the_gain_that_is_told(kind, loss, seed):
 @pytest.mark.parametrize("threads", [2, 4])
 @pytest.mark.parametrize("loss", [SquaredHinge(), Logistic()], ids=repr)
 def test_threads_that_work_against_each_other_retreat(monkeypatch, loss, threads):
-    """Rows of one word and a large one in common: what each makes up for, all make up for."""
+    """What each makes up for, all make up for."""
     monkeypatch.setattr(team, "_ROWS", 20)
     monkeypatch.setattr(team, "_WHOLE", 1e9)
-    rng = np.random.default_rng(0)
-    X = np.zeros((600, 40))
-    X[np.arange(600), rng.integers(0, 40, 600)] = 1.0
-    rows, y = make_rows("csr-float64-uint32", X, 3.0), rng.choice([-1.0, 1.0], 600)
-    problem = make_problem(rows, y, np.full(600, 10.0), loss, np.zeros(41))
+    problem = alike(loss)
     gaps, solver = [], Dual(shrinking=False, memory=0)
     for n in (1, threads):
         with use_threads(n):
@@ -188,6 +194,63 @@ def test_the_same_bits_each_time():
         first, again = (run(Dual(), problem, Stop(tol=1e-8), seed=3) for _ in range(2))
     np.testing.assert_array_equal(first.best.alpha, again.best.alpha)
     np.testing.assert_array_equal(first.best.w, again.best.w)
+
+
+def counted(monkeypatch):
+    """A list that gets the number of threads of each call."""
+    counts = []
+
+    def count(work, n, close):
+        counts.append(n)
+        return together(work, n, close)
+
+    monkeypatch.setattr(team, "together", count)
+    return counts
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic()], ids=repr)
+@pytest.mark.parametrize("kind", ["dense-float64", "csr-float64-uint32", "alike"])
+def test_one_thread_that_does_the_work_of_all_gives_the_same_bits(monkeypatch, kind, loss):
+    if kind == "alike":
+        monkeypatch.setattr(team, "_ROWS", 20)
+        monkeypatch.setattr(team, "_WHOLE", 1e9)
+    problem, threads = (alike(loss), 4) if kind == "alike" else (problem_of(4, kind, loss), 2)
+    counts, found, solver = counted(monkeypatch), [], Dual(shrinking=kind != "alike")
+    for bad in (False, True):
+        monkeypatch.setattr(team._company, "is_bad", lambda bad=bad: bad)
+        with use_threads(threads):
+            state = solver.init(problem, 0)
+            for _ in range(5):
+                state = solver.step(problem, state)
+            found.append(state)
+    assert counts[0] == threads and counts[-1] == 1
+    one, other = found
+    assert one.quarrels == other.quarrels and (one.quarrels > 0 or kind != "alike")
+    np.testing.assert_array_equal(one.alpha, other.alpha)
+    np.testing.assert_array_equal(one.w, other.w)
+    np.testing.assert_array_equal(one.stays, other.stays)
+    assert (one.summed, one.objective) == (other.summed, other.objective)
+
+
+def test_bad_company_is_avoided_for_some_calls():
+    company = team._Company()
+    assert not company.is_bad()
+    company.judge(True)
+    assert [company.is_bad() for _ in range(team._CALLS + 1)] == [True] * team._CALLS + [False]
+    company.judge(False)
+    assert not company.is_bad()
+
+
+def test_threads_that_take_too_long_are_done_without(monkeypatch):
+    monkeypatch.setattr(team, "_PATIENCE", 0.0)
+    monkeypatch.setattr(team, "_company", team._Company())
+    problem, counts = problem_of(4), counted(monkeypatch)
+    with use_threads(2):
+        solver = Dual()
+        state = solver.init(problem, 0)
+        for _ in range(4):
+            state = solver.step(problem, state)
+    assert counts == [2, 1, 1, 1]
 
 
 def test_the_columns_that_meet_often_are_those_with_most_entries():
