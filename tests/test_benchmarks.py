@@ -1,6 +1,8 @@
 """The race: every rival solves the problem that it is judged by, and the judge is right."""
 
+import ctypes
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from benchmarks.contest import contest
 from benchmarks.objective import LOSSES, objective
 from benchmarks.race import best_known
 from benchmarks.racereport import summary, tables
+from benchmarks.rivals import liblinear
 from benchmarks.rivals.entrants import ENTRANTS
 from benchmarks.rivals.environments import CACHE
 from benchmarks.rivals.process import FitError, Problem, Worker, store
@@ -115,6 +118,27 @@ def test_a_matrix_converted_before_is_the_same(worker, pima) -> None:
         w = worker.fit(case, setting | {"converted": True}, 60.0)[1]
         best = best_known(case.X, case.y, C, "hinge").primal
         assert objective(case.X, case.y, w, C, "hinge") <= 1.002 * best
+
+
+def test_a_matrix_is_converted_once_whatever_excerpts_come_between(monkeypatch) -> None:
+    """A worker warms up on an excerpt for each class."""
+    shapes = []
+
+    def converted(X, y):
+        shapes.append(X.shape)
+        room = (ctypes.c_double * len(y))()
+        return SimpleNamespace(y=ctypes.cast(room, ctypes.POINTER(ctypes.c_double)), l=len(y))
+
+    monkeypatch.setattr(liblinear, "_converted", converted)
+    monkeypatch.setattr(liblinear, "_kept", {})
+    for X in (np.zeros((6, 2)), np.zeros((8, 3))):  # two sets, one after the other
+        shapes.clear()
+        for label in (1.0, 2.0, 3.0):
+            excerpt, y = X[::2].copy(), np.full(len(X), label)
+            liblinear._again(excerpt, y[::2])
+            data = liblinear._again(X, y)
+            assert list(data.y[: data.l]) == list(y)
+        assert shapes.count(X.shape) == 1
 
 
 def test_numbers_of_a_table_are_read_at_a_glance() -> None:

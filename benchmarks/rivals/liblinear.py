@@ -46,9 +46,9 @@ def _again(X: Any, y: Any) -> Any:
     """The problem of the same X, with these labels; an excerpt of it does not take its place."""
     import numpy as np
 
+    if X.shape not in _kept and len(_kept) > 1:  # of another set
+        _kept.clear()
     if X.shape not in _kept or _kept[X.shape][0] is not X:
-        if len(_kept) > 1:
-            _kept.clear()
         _kept[X.shape] = X, _converted(X, y)
     data = _kept[X.shape][1]
     np.ctypeslib.as_array(data.y, (data.l,))[:] = y
