@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from pegasos.core import rows as storage
 from pegasos.core.dispatch import generic
+from pegasos.core.gram import gram
 from pegasos.core.jit import hot
-from pegasos.core.matrix import combine, gram, products, sqnorms
+from pegasos.core.matrix import combine, products, sqnorms
 from pegasos.objective.losses import (
     check_loss,
     conjugate,

@@ -7,7 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from pegasos import FourierMap, NystroemMap
-from pegasos.core.matrix import all_products, bent, combine, gram, occupied, products, squares
+from pegasos.core.gram import gram, occupied
+from pegasos.core.matrix import all_products, bent, combine, products, squares
 from pegasos.core.rows import DenseRows
 from pegasos.core.threads import use_threads
 from pegasos.data.check import as_rows, variance

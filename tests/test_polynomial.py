@@ -15,10 +15,9 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from pegasos import SVC, LinearSVC, PolynomialMap, PolynomialSVC
 from pegasos.core.cross import gathered
+from pegasos.core.gram import _blas_gram, _outer_gram
 from pegasos.core.lanes import lines
 from pegasos.core.matrix import (
-    _blas_gram,
-    _outer_gram,
     all_products,
     combine,
     lane_combine,

@@ -6,18 +6,11 @@ from conftest import SEEDS, every_kind, make_rows, plain, random_matrix
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pegasos.core import gram as core_gram
 from pegasos.core import matrix
 from pegasos.core.cross import gathered, packed
-from pegasos.core.matrix import (
-    all_products,
-    bent,
-    combine,
-    gram,
-    occupied,
-    products,
-    sqnorms,
-    squares,
-)
+from pegasos.core.gram import gram, occupied
+from pegasos.core.matrix import all_products, bent, combine, products, sqnorms, squares
 from pegasos.core.rows import (
     n_columns,
     n_entries,
@@ -99,7 +92,7 @@ def test_curvature_by_products_and_chosen_rows(kind, seed, shape, bias):
 @given(seed=SEEDS, n=st.integers(1, 20), few=st.booleans())
 @pytest.mark.bounds
 def test_gram_by_either_way(kind, seed, n, few):
-    """X' diag(h) X of some columns, from rows of few entries (outer products) or many (BLAS)."""
+    """X' diag(h) X of some columns: outer products for rows of few entries, BLAS and tiles."""
     rng = np.random.default_rng(seed)
     X = random_matrix(rng, n, 12)
     if few:
@@ -114,10 +107,11 @@ def test_gram_by_either_way(kind, seed, n, few):
     assert single.dtype == np.float64
     assert np.allclose(single, expected, rtol=1e-4, atol=1e-4)
     chosen = np.flatnonzero(h)
-    assert close(matrix._outer_gram(rows, h, chosen, columns), expected)
+    assert close(core_gram._outer_gram(rows, h, chosen, columns), expected)
     size = np.abs(h)
     whole = (X1.T @ (size[:, None] * X1))[np.ix_(columns, columns)]
-    assert close(matrix._blas_gram(rows, size, chosen, np.float64, columns), whole)
+    for way in (core_gram._blas_gram, core_gram._tile_gram):
+        assert close(way(rows, size, chosen, np.float64, columns), whole)
 
 
 @every_kind
@@ -157,8 +151,8 @@ def test_sums_of_a_wide_gram_matrix_are_few():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2000)) * (rng.random((600, 2000)) < 0.05)
     rows = make_rows("csr-float32-uint32", X)
-    assert matrix.gram_work(rows) > 4 * matrix._GRAM_BLOCK
-    assert matrix._gram_block(rows, 600) == 600
+    assert core_gram.gram_work(rows) > 4 * core_gram._BLOCK
+    assert core_gram._gram_block(rows, 600) == 600
 
 
 @every_kind
@@ -196,16 +190,16 @@ def test_float32_data_are_summed_in_float64(storage):
 def test_same_bits_for_any_number_of_threads(kind, monkeypatch):
     monkeypatch.setattr(matrix, "_ALONE", 0.0)
     monkeypatch.setattr(matrix, "_BLOCK", 16)
-    monkeypatch.setattr(matrix, "_GRAM_BLOCK", 16)
+    monkeypatch.setattr(core_gram, "_BLOCK", 16)
     rng = np.random.default_rng(0)
     rows = make_rows(kind, random_matrix(rng, 400, 4), 1.0)
     w, a = rng.normal(size=5), rng.normal(size=400)
     assert n_rows(rows) > 10 * matrix._block(rows), "many blocks, or the law is empty"
-    assert n_rows(rows) > 4 * matrix._gram_block(rows, 400)
+    assert n_rows(rows) > 4 * core_gram._gram_block(rows, 400)
 
     def everything():
         h = np.abs(a)
-        outer = matrix._outer_gram(rows, h, np.arange(400), np.arange(5))
+        outer = core_gram._outer_gram(rows, h, np.arange(400), np.arange(5))
         return products(rows, w), combine(rows, a), sqnorms(rows), outer
 
     with use_threads(1):

@@ -209,7 +209,7 @@ def _run(
 
 def _possible(names: list[str], d: int) -> list[str]:
     """Without those that need a d x d matrix, where it would be too large."""
-    from pegasos.core.matrix import MAX_WIDTH
+    from pegasos.core.gram import MAX_WIDTH
 
     squares = [name for name in names if name in ("newton", "interior") and d > MAX_WIDTH]
     if squares:

@@ -116,7 +116,13 @@ def _install() -> None:
     """Tell Numba about the verbs, the helpers and the compiler-only prefetch."""
     from numba.extending import overload, register_jitable
 
-    from pegasos.core import llvm, llvm_elementary, llvm_entries, llvm_lanes  # noqa: F401  (register)
+    from pegasos.core import (  # noqa: F401  (they register)
+        llvm,
+        llvm_elementary,
+        llvm_entries,
+        llvm_lanes,
+        llvm_tile,
+    )
 
     reorder = {"fastmath": {"reassoc", "contract"}}  # never more: NaN must stay NaN
     inlined = {"forceinline": True}  # a loop with a call in it does not vectorise

@@ -1,4 +1,4 @@
-"""Whole-matrix operations on rows: X w, X' a, X' diag(h) X, row norms.
+"""Whole-matrix operations on rows: X w, X' a, row norms; X' diag(h) X is in `core.gram`.
 
 Each runs over blocks of rows (see `core.threads`), so that it can be interrupted and threaded.
 All are made of the verbs of `core.rows`; a storage without these registers its own operations.
@@ -23,8 +23,6 @@ from pegasos.core.rows import (
     n_rows,
     row_axpy,
     row_dot,
-    row_outer,
-    row_prefetch,
     row_sqnorm,
     row_squares,
     row_work,
@@ -37,9 +35,6 @@ _BLOCK = 3e5  # nanoseconds that a block of rows should take: a helper begins a 
 _ALONE = 8e5  # the same of all rows: less is done by the time that a helper has done its part
 _COPY = 32  # entries to a column: or a private sum costs a tenth or more of its block
 _HALVES = 8  # the same for two sums, which two threads still make sooner than one its own
-_GRAM_BLOCK = 5e5  # the same of a Gram matrix
-MAX_WIDTH = 10_000  # columns of a Gram matrix: 0.8 GB
-_AHEAD = 4  # rows between a prefetch and the use of the row
 
 
 @hot
@@ -118,7 +113,7 @@ def all_products(rows: Any, W: np.ndarray) -> np.ndarray:
         written = np.empty((size, width))
         for s in range(start, stop, size):
             e = min(s + size, stop)
-            _write_out(rows, ones, np.arange(s, e), written[: e - s])
+            write_out(rows, ones, np.arange(s, e), written[: e - s])
             np.matmul(written[: e - s], W, out=out[s:e])
 
     run_blocks(part, n, max(size, _block(rows, times=W.shape[1])))
@@ -214,133 +209,8 @@ def _sum_block(rows: Any) -> int:
     return _block(rows, max(full // _COPY, min(2, full // _HALVES)))
 
 
-def occupied(rows: Any) -> np.ndarray:
-    """Indices of the columns that hold anything, the virtual one included.
-
-    A random combination of the rows vanishes in an empty column and, but for an accident of
-    probability zero, in no other.
-    """
-    weights = np.random.default_rng(0).uniform(1.0, 2.0, n_rows(rows))
-    return np.flatnonzero(combine(rows, weights))
-
-
-def gram_columns(rows: Any) -> np.ndarray:
-    """The columns for a Gram matrix: those that hold anything; all, if to look costs as much.
-
-    To a matrix with R on its diagonal an empty column does nothing.
-    """
-    if gram_work(rows) < 16.0 * n_rows(rows) * (row_work(rows) + 5.0):
-        return np.arange(n_columns(rows) + (rows.bias != 0.0))
-    return occupied(rows)
-
-
-@generic
-def gram(rows: Any, h: np.ndarray, dtype: Any, columns: np.ndarray) -> np.ndarray:
-    """X' diag(h) X of the given columns, which ascend; products in `dtype`, sums in float64.
-
-    Rows with h = 0 cost nothing; h < 0 takes rows from an earlier matrix.
-    """
-    if n_columns(rows) > MAX_WIDTH:
-        raise ValueError(
-            f"Newton and interior point need a d x d matrix, which for {n_columns(rows)} columns "
-            f"takes {8e-9 * n_columns(rows) ** 2:.1f} GB (limit: {MAX_WIDTH} columns); "
-            "use solver='dual' or 'auto'"
-        )
-    chosen = np.flatnonzero(h != 0.0)  # of numbers it would take four times as long
-    if few(rows):
-        return _outer_gram(rows, h, chosen, columns)
-    taken = h[chosen] < 0.0
-    if not taken.any():
-        return _blas_gram(rows, h, chosen, dtype, columns)
-    size = np.abs(h)
-    more = _blas_gram(rows, size, chosen[~taken], dtype, columns)
-    return more - _blas_gram(rows, size, chosen[taken], dtype, columns)
-
-
-def few(rows: Any) -> bool:
-    """Whether outer products of the entries of a row are less work than whole ones."""
-    return n_entries(rows) ** 2 < 0.1 * (n_rows(rows) * n_columns(rows)) ** 2
-
-
-@generic
-def gram_work(rows: Any) -> float:
-    """The time of a Gram matrix in nanoseconds (about: for choosing a method)."""
-    n, d, entries = n_rows(rows), n_columns(rows), n_entries(rows)
-    return 0.5 * entries**2 / max(1, n) if few(rows) else n * (0.013 * d * d + 0.25 * d + 10.0)
-
-
-def _gram_block(rows: Any, chosen: int) -> int:
-    """Rows to a sum of its own, which is as large as the matrix: few sums, of many rows each."""
-    times = gram_work(rows) * chosen / n_rows(rows) / _GRAM_BLOCK
-    parts = min(8, round(times), chosen // (3 * n_columns(rows)))
-    return max(1, -(-chosen // max(1, parts)))
-
-
-def _blas_gram(rows, h, chosen, dtype, columns):
-    """Gram matrix by BLAS, from blocks of the chosen rows written out and weighted."""
-    width = n_columns(rows) + 1
-    size = max(256, 2 * width, (1 << 18) // width)  # rows: in cache, yet many to a sum of d x d
-    first = columns.size == 0 or columns[-1] == columns.size - 1  # none empty: no copy
-
-    def part(start: int, stop: int) -> np.ndarray:
-        total = np.zeros((columns.size, columns.size))
-        block = np.empty((min(size, stop - start), width), dtype=dtype)
-        for s in range(start, stop, size):
-            written = block[: min(size, stop - s)]
-            _write_out(rows, h, chosen[s : min(s + size, stop)], written)
-            used = written[:, : columns.size] if first else written[:, columns]
-            total += used.T @ used
-        return total
-
-    parts = run_blocks(part, chosen.size, max(size, _gram_block(rows, chosen.size)))
-    return _total(parts, columns.size)
-
-
-def _total(parts: list[np.ndarray], size: int) -> np.ndarray:
-    """The sum of matrices that are no longer needed; there may be none."""
-    if not parts:
-        return np.zeros((size, size))
-    for other in parts[1:]:
-        parts[0] += other
-    return parts[0]
-
-
-def _outer_gram(rows, h, chosen, columns):
-    """Gram matrix of rows with few entries: the sum of their outer products."""
-    width = n_columns(rows) + 1
-
-    def part(start: int, stop: int) -> np.ndarray:
-        out = np.zeros((width, width))
-        _add_outer(rows, h, chosen[start:stop], out)
-        return out
-
-    parts = run_blocks(part, chosen.size, _gram_block(rows, chosen.size))
-    out = np.empty((columns.size, columns.size))
-    _mirror(_total(parts, width), columns, out)
-    return out
-
-
 @hot
-def _mirror(lower, columns, out):
-    """The given rows and columns of a symmetric matrix, of which the lower triangle is known."""
-    for k in range(columns.shape[0]):
-        line = lower[columns[k]]
-        for m in range(k + 1):
-            out[k, m] = out[m, k] = line[columns[m]]
-
-
-@hot
-def _write_out(rows, h, chosen, block):
+def write_out(rows, h, chosen, block):
     """block[s] = sqrt(h_i) x_i for i = chosen[s]"""
     for s in range(chosen.shape[0]):
         row_write(rows, chosen[s], np.sqrt(h[chosen[s]]), block[s])
-
-
-@hot_allocating
-def _add_outer(rows, h, chosen, out):
-    """out += sum h_i x_i x_i' over chosen rows, lower triangle"""
-    n = chosen.shape[0]
-    for s in range(n):
-        if s + _AHEAD < n:
-            row_prefetch(rows, chosen[s + _AHEAD])
-        row_outer(rows, chosen[s], h[chosen[s]], out)

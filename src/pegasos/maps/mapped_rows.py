@@ -13,16 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pegasos.core.cross import gathered
-from pegasos.core.matrix import (
-    all_products,
-    bent,
-    combine,
-    gram,
-    gram_work,
-    products,
-    sqnorms,
-    squares,
-)
+from pegasos.core.gram import gram, gram_work
+from pegasos.core.matrix import all_products, bent, combine, products, sqnorms, squares
 from pegasos.core.rows import DenseRows, by_row, is_single, n_columns, n_entries, n_rows, row_work
 from pegasos.core.threads import run_blocks
 from pegasos.data.check import frozen

@@ -34,7 +34,7 @@ from pegasos.solvers import (
     stops,
 )
 
-FORMAT, VERSION = "pegasos-checkpoint", 7
+FORMAT, VERSION = "pegasos-checkpoint", 8
 
 
 class Finished(NamedTuple):

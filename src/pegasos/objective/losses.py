@@ -19,12 +19,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pegasos.core.dispatch import generic, helper
 from pegasos.core.elementary import exponential, log1p_unit, logarithm
 
 _TINY = 1e-300
+_BETWEEN_KINKS = [0.25 * k + 0.0137 for k in range(-12, 13)]  # differences across one look curved
 _FAR = 1e6  # of alpha / c
 _ROUGH = 0.5  # a step of descent below is its last: within 3e-3 of c, where the next visit begins
 
@@ -322,5 +321,4 @@ def _sigmoid(t):
 
 def is_piecewise_linear(loss: Any) -> bool:
     """Whether the loss has no curvature where margins lie: Newton's method has nothing to use."""
-    between_kinks = np.linspace(-3.0, 3.0, 25) + 0.0137  # differences across a kink look curved
-    return all(curvature(loss, float(z)) == 0.0 for z in between_kinks)
+    return all(curvature(loss, z) == 0.0 for z in _BETWEEN_KINKS)

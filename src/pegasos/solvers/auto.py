@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.matrix import gram_work
+from pegasos.core.gram import gram_work
 from pegasos.core.rows import by_row, n_columns, n_entries, n_rows, row_work
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import Pinball, is_piecewise_linear, slope

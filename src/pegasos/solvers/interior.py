@@ -32,8 +32,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import helper
+from pegasos.core.gram import gram, gram_columns
 from pegasos.core.jit import hot_allocating
-from pegasos.core.matrix import combine, gram, gram_columns, products
+from pegasos.core.matrix import combine, products
 from pegasos.core.rows import is_single
 from pegasos.objective.certificate import Evaluation, evaluate
 from pegasos.objective.losses import Pinball

@@ -22,7 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pegasos.core.matrix import combine, gram, gram_columns, products
+from pegasos.core.gram import gram, gram_columns
+from pegasos.core.jit import hot
+from pegasos.core.matrix import combine, products
 from pegasos.core.rows import is_single, n_columns, n_rows
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import domain, is_piecewise_linear
@@ -198,19 +200,28 @@ def followed(
     Products are float32 while their rounding is far below the unit that R adds to G / unit.
     """
     mass = float(u @ problem.q)
+    if last is not None and _most_changed(last.u, u):
+        last = None
     if last is not None:
-        change = u - last.u
         mass = max(mass, last.mass)
-        if 2 * np.count_nonzero(change) > np.count_nonzero(u):
-            last, mass = None, float(u @ problem.q)
     precise = problem.free or not is_single(problem.rows) or mass * 6e-8 > 0.03 * unit
     dtype = np.float64 if precise else np.float32
     if last is None or last.dtype != dtype:
         G = gram(problem.rows, u, dtype, columns)
         return Curvature(u, G, float(u @ problem.q), dtype)
-    G = gram(problem.rows, change, dtype, columns)
+    G = gram(problem.rows, u - last.u, dtype, columns)
     G += last.G
     return Curvature(u, G, mass, dtype)
+
+
+@hot
+def _most_changed(before, now):
+    """Whether more than half as many numbers changed as are not 0."""
+    changed, used = 0, 0
+    for i in range(now.shape[0]):
+        changed += now[i] != before[i]
+        used += now[i] != 0.0
+    return 2 * changed > used
 
 
 def _respond(problem: Problem, state: NewtonState) -> NewtonState:

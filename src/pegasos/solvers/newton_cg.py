@@ -26,7 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pegasos.core.matrix import bent, combine, gram_columns, gram_work, products, squares
+from pegasos.core.gram import gram_columns, gram_work
+from pegasos.core.matrix import bent, combine, products, squares
 from pegasos.core.rows import by_row, n_columns, n_rows, row_work
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import is_piecewise_linear
@@ -40,20 +41,22 @@ from pegasos.solvers.sample import sampled, stride
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 _RESIDUAL = 0.1  # of the gradient, where conjugate gradients stop
 _MOST = 60  # of their iterations in one step
+_NEAR = 0.01  # of the objective: with such a gap the a that was foretold is the one to take
 _USUAL = 4.0  # of their iterations with an M that is about right
 
 
 class Response(NamedTuple):
-    """At w: its scores X w, a, h, g, P(w), and the gap of w and `alpha`, which is a or foretold."""
+    """At w: its scores X w, a, h, P(w), and the gap of w and `alpha`, which is a or foretold; g, if
+    anybody has needed it."""
 
     w: np.ndarray
     scores: np.ndarray
     a: np.ndarray
     h: np.ndarray
-    gradient: np.ndarray
     objective: float
     gap: float
     alpha: np.ndarray
+    gradient: np.ndarray | None = None
 
 
 class Direction(NamedTuple):
@@ -174,8 +177,9 @@ def _product_work(problem: Problem) -> float:
 
 
 def _newton_step(problem: Problem, state: NewtonCGState, proving: bool = True) -> NewtonCGState:
-    at, M = state.at, state.M
-    assert at is not None
+    assert state.at is not None
+    at, M = _with_gradient(problem, state.at), state.M
+    assert at.gradient is not None
     try:
         if M is None or _due(problem, state):
             M = _preconditioner(problem, at, M)
@@ -186,8 +190,10 @@ def _newton_step(problem: Problem, state: NewtonCGState, proving: bool = True) -
     except np.linalg.LinAlgError:
         return state._replace(epoch=state.epoch + 1, exhausted=True)
     moved, t = _moved(problem, at, towards.d)
-    if proving:
+    if proving and t > 0.0:
         moved = _foretold(problem, at, moved, (1.0 - t) * at.gradient + t * towards.rest)
+    if proving and not moved.gap < _NEAR * moved.objective:
+        moved = _with_gradient(problem, moved)
     better = moved.objective < at.objective or moved.gap < at.gap
     return state._replace(
         w=moved.w,
@@ -278,21 +284,31 @@ def _respond(problem: Problem, w: np.ndarray, scores: np.ndarray) -> Response:
 def _arrived(problem: Problem, w: np.ndarray, found: Responses) -> Response:
     """The response from what was found at the scores of w."""
     away = penalties(problem) * (w - problem.center)
-    gradient = away - combine(problem.rows, found.push)
+    objective = 0.5 * float(away @ away) + found.losses
+    return Response(w, found.scores, found.a, found.h, objective, np.inf, found.a)
+
+
+def _with_gradient(problem: Problem, at: Response) -> Response:
+    """With the gradient, and the gap of a if that is the better dual point."""
+    if at.gradient is not None:
+        return at
+    away = penalties(problem) * (at.w - problem.center)
+    gradient = away - combine(problem.rows, problem.y * at.a)
     gap = 0.5 * float(gradient @ gradient)
     if problem.free:  # an unbalanced a costs about what it must give up
         gap += abs(float(gradient[-1]) / problem.rows.bias) - 0.5 * float(gradient[-1]) ** 2
-    objective = 0.5 * float(away @ away) + found.losses
-    return Response(w, found.scores, found.a, found.h, gradient, objective, gap, found.a)
+    at = at._replace(gradient=gradient)
+    return at._replace(gap=gap, alpha=at.a) if gap < at.gap else at
 
 
 def _foretold(problem: Problem, at: Response, to: Response, rest: np.ndarray) -> Response:
-    """`to` with the a that was foretold at `at`, made feasible, if that is the better dual point.
+    """`to` with the a that was foretold at `at`, made feasible.
 
     `rest` is its gradient before it is made feasible.
     """
     told = foretold(problem, at.a, at.h, at.scores, to.scores)
-    rest = rest - combine(problem.rows, told.shift)
+    if told.shift.any():
+        rest = rest - combine(problem.rows, told.shift)
     v = penalties(problem) * (to.w - problem.center - rest)
     bound = -0.5 * float(v @ v) - float(problem.center @ v) - told.conjugates
     gap = abs(to.objective - bound)

@@ -1,4 +1,4 @@
-"""Newton's method on a small sample of the rows, in two compiled loops a step.
+"""Newton's method on a small sample of the rows, in one compiled loop.
 
 Problem, update and line search are those of `solvers.newton_cg`, with H factored at each step. What
 that method does piece by piece, so that threads and the driver can take part, would be mostly
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import helper
-from pegasos.core.jit import hot, hot_allocating
-from pegasos.core.matrix import few
+from pegasos.core.gram import add_tiles, few, room_for_tiles
+from pegasos.core.jit import hot
 from pegasos.core.rows import (
     by_row,
     is_single,
@@ -24,25 +24,31 @@ from pegasos.core.rows import (
     row_write,
     rows_axpy,
 )
+from pegasos.core.tile import tiled
 from pegasos.objective.problem import Problem
-from pegasos.solvers.linalg import diagonal_of, factored, solved
+from pegasos.solvers.linalg import solve_small
 from pegasos.solvers.responses import FLAT, Terms, along_block, next_length
 
 _SMALL = 1 << 19  # numbers in the sample as an array: beyond, threads gain more
 _STEPS = 30
 _ROUNDING = 0.1  # that float32 may leave in G, where R adds 1: more than in steps that prove
-_MANY = 0.2  # rows that changed, as a share: then BLAS is faster
+_MANY = 0.2  # rows that changed, as a share: then to make it anew is faster
 
 
 class Sample(NamedTuple):
-    """w, R, the gradient, X' diag(h) X (lower triangle), rows written out for BLAS; of each row its
-    score, product with d, what a response fills (`Responses`) and the h of the last matrix."""
+    """w, R, the gradient, d, room to solve for it; X' diag(h) X (lower triangle, in tiles) and room
+    for its factor; rows written out; of each row its score, product with d, what a response fills
+    (`Responses`) and the h of the last matrix."""
 
     w: np.ndarray
     R: np.ndarray
     gradient: np.ndarray
+    d: np.ndarray
+    scale: np.ndarray
+    column: np.ndarray
     G: np.ndarray
-    block: np.ndarray
+    L: np.ndarray
+    written: np.ndarray
     scores: np.ndarray
     along: np.ndarray
     moved: np.ndarray
@@ -61,36 +67,26 @@ def is_small(problem: Problem) -> bool:
 def started(problem: Problem, w: np.ndarray, R: np.ndarray, noise: float) -> np.ndarray:
     """w after steps, until one gains less than `noise` of the objective."""
     at = _sample(problem, w, R)
-    objective, before = _begin(problem, at), np.inf
-    at = at._replace(block=_block(problem, at))
-    for _ in range(_STEPS):
-        if not before - objective > noise * objective:
-            break
-        before, used = objective, _look(problem, at)
-        if used >= 0:
-            at.G[:] = at.block[:used].T @ at.block[:used]
-        H = at.G.copy()
-        diagonal_of(H)[:] += R
-        try:
-            d = -solved(factored(H), at.gradient)
-        except np.linalg.LinAlgError:
-            break
-        objective = _step(problem, at, d, objective)
+    objective = _begin(problem, at)
+    if not few(problem.rows):
+        at = at._replace(written=room_for_tiles(problem.rows, _precision(problem, at)))
+    _steps(problem, at, objective, noise)
     return at.w
 
 
 def _sample(problem: Problem, w: np.ndarray, R: np.ndarray) -> Sample:
-    n, d = n_rows(problem.rows), len(w)
+    n, d, size = n_rows(problem.rows), len(w), tiled(len(w))
+    of_columns = (np.zeros(d) for _ in range(4))
     of_rows = (np.zeros(n) for _ in range(7))
-    return Sample(w.copy(), R, np.zeros(d), np.zeros((d, d)), np.empty((0, d)), *of_rows)
+    G, L, written = np.zeros((size, size)), np.zeros((d, d)), np.empty((0, size))
+    return Sample(w.copy(), R, *of_columns, G, L, written, *of_rows)
 
 
-def _block(problem: Problem, at: Sample) -> np.ndarray:
-    """Room for all rows, if BLAS is to make G; in float32 if its rounding is far below R."""
-    rows = problem.rows
-    n = 0 if few(rows) else n_rows(rows)
-    rough = is_single(rows) and not problem.free and 6e-8 * float(at.h @ problem.q) < _ROUNDING
-    return np.empty((n, len(at.w)), np.float32 if rough else np.float64)
+def _precision(problem: Problem, at: Sample) -> type:
+    """float32 if its rounding is far below R."""
+    single = is_single(problem.rows) and not problem.free
+    rough = single and 6e-8 * float(at.h @ problem.q) < _ROUNDING
+    return np.float32 if rough else np.float64
 
 
 @hot
@@ -101,32 +97,62 @@ def _begin(problem, at):
     return _size(problem, at) + _respond(problem, at, 0.0)[1]
 
 
-@hot_allocating
+@hot
+def _steps(problem, at, objective, noise):
+    before = np.inf
+    for _ in range(_STEPS):
+        if not before - objective > noise * objective:
+            break
+        _look(problem, at)
+        for k in range(at.d.shape[0]):
+            at.d[k] = -at.gradient[k]
+        if not solve_small(at.G, at.R, at.d, (at.L, at.scale, at.column)):
+            break
+        before, objective = objective, _step(problem, at, objective)
+
+
+@helper
 def _look(problem, at):
-    """The gradient; G follows the rows that changed (-1), or so many are written out to make it."""
+    """The gradient; G follows the rows that changed, or is made anew."""
     g, h, before, n = at.gradient, at.h, at.before, at.h.shape[0]
-    g[:] = 0.0
+    for k in range(g.shape[0]):
+        g[k] = 0.0
     rows_axpy(problem.rows, at.push, 0, n, g)
     for k in range(g.shape[0]):
         g[k] = at.R[k] * (at.w[k] - problem.center[k]) - g[k]
-    changed, used = 0, 0
+    changed = 0
     for i in range(n):
         changed += h[i] != before[i]
-    anew = changed > _MANY * n and at.block.shape[0] == n
+    if changed > _MANY * n and at.written.shape[0] > 0:
+        _make_anew(problem, at)
+    else:
+        for i in range(n):
+            if h[i] != before[i]:
+                row_outer(problem.rows, i, h[i] - before[i], at.G)
     for i in range(n):
-        if anew and h[i] != 0.0:
-            row_write(problem.rows, i, np.sqrt(h[i]), at.block[used])
-            used += 1
-        elif not anew and h[i] != before[i]:
-            row_outer(problem.rows, i, h[i] - before[i], at.G)
         before[i] = h[i]
-    return used if anew else -1
 
 
-@hot
-def _step(problem, at, d, objective):
+@helper
+def _make_anew(problem, at):
+    used, h, room = 0, at.h, at.written.shape[0]
+    for k in range(at.G.shape[0]):
+        for j in range(k + 1):
+            at.G[k, j] = 0.0
+    for i in range(h.shape[0]):
+        if h[i] != 0.0:
+            row_write(problem.rows, i, np.sqrt(h[i]), at.written[used])
+            used += 1
+        if used == room:
+            add_tiles(at.written, used, at.G)
+            used = 0
+    add_tiles(at.written, used, at.G)
+
+
+@helper
+def _step(problem, at, objective):
     """w + t d, lower and where the derivative along d has nearly vanished, or w; P there."""
-    n, w, R = at.scores.shape[0], at.w, at.R
+    n, w, R, d = at.scores.shape[0], at.w, at.R, at.d
     for i in range(n):
         at.along[i] = row_dot(problem.rows, i, d)
     d0, d1, start = 0.0, 0.0, 0.0
