@@ -59,10 +59,10 @@ def test_around_a_proximal_centre(loss, q):
         a = np.array([dual_step(loss, k, x, q, c) if c else 0.0 for k, x, c in terms])
     else:
         a = -problem.c * [slope(loss, x) for x in z]
-    found = proximal_responses(problem, alpha, q, scores)
+    found = proximal_responses(problem, alpha, q, scores, alpha)
     used = problem.c > 0.0
     close(found.a[used], a[used])
-    close(found.push, problem.y * found.a)
+    close(found.shift, problem.y * (found.a - alpha))
     close(found.losses, loss_sum(problem, problem.y * scores))
     close(found.conjugates, conjugate_sum(problem, found.a))
     close(proximal_pull(problem, alpha, q, scores, along, 0.0), (problem.y * found.a) @ along)

@@ -226,8 +226,8 @@ def _most_changed(before, now):
 
 def _respond(problem: Problem, state: NewtonState) -> NewtonState:
     """The state with response, slopes, v and gap estimate of its w."""
-    found = proximal_responses(problem, state.alpha, state.q, state.scores)
-    v = combine(problem.rows, found.push)
+    found = proximal_responses(problem, state.alpha, state.q, state.scores, state.response)
+    v = state.v + combine(problem.rows, found.shift)  # most rows stay at their bounds
     free_of = penalties(problem)
     away, pull = free_of * (state.w - problem.center), free_of * v
     objective = 0.5 * float(away @ away) + found.losses

@@ -238,6 +238,7 @@ def _solved(M: Preconditioner, r: np.ndarray) -> np.ndarray:
 
 def _conjugate_gradients(problem: Problem, at: Response, M: Preconditioner) -> Direction:
     """d with H d = -g, nearly."""
+    assert at.gradient is not None
     R = penalties(problem)
     d, r = np.zeros_like(at.w), -at.gradient
     s = _solved(M, r)

@@ -76,10 +76,10 @@ def started(problem: Problem, w: np.ndarray, R: np.ndarray, noise: float) -> np.
 
 def _sample(problem: Problem, w: np.ndarray, R: np.ndarray) -> Sample:
     n, d, size = n_rows(problem.rows), len(w), tiled(len(w))
-    of_columns = (np.zeros(d) for _ in range(4))
-    of_rows = (np.zeros(n) for _ in range(7))
-    G, L, written = np.zeros((size, size)), np.zeros((d, d)), np.empty((0, size))
-    return Sample(w.copy(), R, *of_columns, G, L, written, *of_rows)
+    of_columns = [np.zeros(d) for _ in range(4)]
+    of_rows = [np.zeros(n) for _ in range(7)]
+    square = [np.zeros((size, size)), np.zeros((d, d)), np.empty((0, size))]
+    return Sample(*[w.copy(), R, *of_columns, *square, *of_rows])
 
 
 def _precision(problem: Problem, at: Sample) -> type:

@@ -7,7 +7,7 @@ that it vectorises. Blocks of rows run on threads, their sums are added in order
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,11 +43,12 @@ class Responses(NamedTuple):
 
 
 class Proximal(NamedTuple):
-    """a, h, y a around a proximal centre; the sums c_i l(z_i) and c_i l*(-a_i/c_i)."""
+    """a, h, y times what a gained since the last time, around a proximal centre; the sums c_i l(z_i)
+    and c_i l*(-a_i/c_i)."""
 
     a: np.ndarray
     h: np.ndarray
-    push: np.ndarray
+    shift: np.ndarray
     losses: float
     conjugates: float
 
@@ -86,11 +87,13 @@ def next_length(k, t, tilt, bracket):
     return (2.0 * t if high == np.inf else middle), (low, high, at_low, at_high)
 
 
-def proximal_responses(problem: Problem, alpha: np.ndarray, q: float, scores) -> Proximal:
-    """a_i(z_i) around alpha_i with weight q; q = 0: of a loss with curvature."""
+def proximal_responses(problem: Problem, alpha: np.ndarray, q: float, scores, last) -> Proximal:
+    """a_i(z_i) around alpha_i with weight q, `last` the last time; q = 0: of a loss with
+    curvature."""
     out = _columns(3, scores.size)
+    given = alpha, scores, last
     sums = _in_blocks(
-        problem, lambda terms, k: _fill_proximal(terms, alpha[k], q, scores[k], _cut(out, k))
+        problem, lambda terms, k: _fill_proximal(terms, q, _cut(given, k), _cut(out, k))
     )
     return Proximal(*out, *sums)
 
@@ -124,7 +127,7 @@ def _columns(count: int, n: int) -> list[Any]:
     return [np.empty(n) for _ in range(count)]
 
 
-def _cut(arrays: list[Any], k: slice) -> tuple[np.ndarray, ...]:
+def _cut(arrays: Sequence[Any], k: slice) -> tuple[np.ndarray, ...]:
     return tuple(array[k] for array in arrays)
 
 
@@ -145,12 +148,12 @@ def along_block(terms: Any, scores: Any, along: Any, t: float, out: Any) -> tupl
 
 
 @generic
-def _around(terms: Any, alpha: Any, q: float, scores: Any, out: Any) -> tuple[float, float]:
+def _around(terms: Any, q: float, given: Any, out: Any) -> tuple[float, float]:
     """The loop of `proximal_responses`, q > 0."""
 
 
 @generic
-def _here(terms: Any, scores: Any, out: Any) -> tuple[float, float]:
+def _here(terms: Any, given: Any, out: Any) -> tuple[float, float]:
     """The same, q = 0."""
 
 
@@ -186,9 +189,10 @@ def _(terms, scores, along, t, out):
 
 
 @_around.register(Terms, reassociate=True)
-def _(terms, alpha, q, scores, out):
+def _(terms, q, given, out):
     loss, y, c = terms.loss, terms.y, terms.c
-    a, h, push = out[0], out[1], out[2]
+    alpha, scores, last = given[0], given[1], given[2]
+    a, h, shift = out[0], out[1], out[2]
     low, high = -slope(loss, np.inf), -slope(loss, -np.inf)
     losses = conjugates = 0.0
     for i in range(scores.shape[0]):
@@ -197,22 +201,23 @@ def _(terms, alpha, q, scores, out):
         bend = c[i] * curvature(loss, z + q * (a[i] - alpha[i]))
         at_kink = bend == 0.0 and low * c[i] < a[i] < high * c[i]
         h[i] = 1.0 / q if at_kink else bend / (1.0 + q * bend)
-        push[i] = y[i] * a[i]
+        shift[i] = y[i] * (a[i] - last[i])
         losses += c[i] * value(loss, z)
         conjugates += c[i] * conjugate(loss, a[i] / c[i]) if c[i] > 0.0 else 0.0
     return losses, conjugates
 
 
 @_here.register(Terms, reassociate=True)
-def _(terms, scores, out):
+def _(terms, given, out):
     loss, y, c = terms.loss, terms.y, terms.c
-    a, h, push = out[0], out[1], out[2]
+    scores, last = given[1], given[2]
+    a, h, shift = out[0], out[1], out[2]
     losses = conjugates = 0.0
     for i in range(scores.shape[0]):
         z = y[i] * scores[i]
         a[i] = -c[i] * slope(loss, z)
         h[i] = c[i] * curvature(loss, z)
-        push[i] = y[i] * a[i]
+        shift[i] = y[i] * (a[i] - last[i])
         losses += c[i] * value(loss, z)
         conjugates += c[i] * conjugate(loss, a[i] / c[i]) if c[i] > 0.0 else 0.0
     return losses, conjugates
@@ -260,8 +265,8 @@ def _fill_along(terms, scores, along, t, out):
 
 
 @hot
-def _fill_proximal(terms, alpha, q, scores, out):
-    return _around(terms, alpha, q, scores, out) if q > 0.0 else _here(terms, scores, out)
+def _fill_proximal(terms, q, given, out):
+    return _around(terms, q, given, out) if q > 0.0 else _here(terms, given, out)
 
 
 @hot
