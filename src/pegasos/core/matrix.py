@@ -203,6 +203,11 @@ def _block(rows: Any, most: float = np.inf, times: float = 1.0) -> int:
     return max(1, -(-n // max(1, parts)))
 
 
+def is_one_block(rows: Any) -> bool:
+    """Whether threads would not share a product."""
+    return _block(rows) >= n_rows(rows)
+
+
 def _sum_block(rows: Any) -> int:
     """The same for blocks with a private sum over columns, which entries have to outweigh."""
     full = n_entries(rows) // (n_columns(rows) + 1)

@@ -181,7 +181,7 @@ def _sweep_folds(task: Task, folds: list[Fold], Cs: list[float], deadline: float
     for f, fold in enumerate(folds):
         c = np.zeros(len(task.label))
         c[fold.rows] = fold.c
-        budgets = [descent_budget(shared._replace(c=C * c)) for C in Cs]
+        budgets = [descent_budget(shared._replace(c=C * c), task.stop.tol) for C in Cs]
         most = max(most, *budgets)
         largest = max((C for C, budget in zip(Cs, budgets, strict=True) if budget), default=0.0)
         followed = largest < max(Cs)  # by another method, which begins with alpha

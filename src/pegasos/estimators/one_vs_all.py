@@ -261,7 +261,9 @@ def driver_of(task: Task, k: int, stop: Stop, answer: Found | None) -> Driver:
         task.rule(rule, k) if isinstance(rule, Validation) else rule for rule in stop.rules
     )
     stop = replace(stop, rules=rules)
-    if answer is None or (isinstance(answer, Neighbour) and not begins_with_newton(problem)):
+    if answer is None or (
+        isinstance(answer, Neighbour) and not begins_with_newton(problem, stop.tol)
+    ):
         return _Driver(solver, problem, stop, task.seed, start)
     driver = _Driver(solver, problem, stop, task.seed, answer.best.alpha, answer.best.w)
     driver.state = driver.state.after(answer.epochs, answer.told)

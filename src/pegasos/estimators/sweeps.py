@@ -65,7 +65,7 @@ def sweep_path(task: Task, Cs: list[float], deadline: float) -> tuple[Answers, b
     shared = task.shared()
     if shared is None:
         return {}, False
-    budgets = [descent_budget(shared._replace(c=C * task.c)) for C in Cs]
+    budgets = [descent_budget(shared._replace(c=C * task.c), task.stop.tol) for C in Cs]
     chosen = [j for j, budget in enumerate(budgets) if budget]
     places = [(j, k) for j in chosen for k in range(len(task.targets))]
     lanes = [Lane(task.targets[k], Cs[j], task.centers[k], task.c) for j, k in places]

@@ -2,15 +2,17 @@
 
 Coordinate descent pays for C ||x||^2: it needs about 4 + 12 mean(c_i q_i) passes to a relative
 gap of 1e-3 (measured over a9a, ijcnn1, magic04, spambase, mnist, C from 0.01 to 10; within a
-factor of two). Newton's method needs some twenty steps whatever C, each with a d x d Gram matrix,
-or six after those on a sample; if the loss is smooth, about four after those on a sample, each with
-that matrix or a few products (`newton_cg`). Both are counted in nanoseconds of row work and
-compared. Descent goes on beyond its budget while another one brings the gap down tenfold. Only
-counts and gaps decide, never the clock, so a run repeats.
+factor of two), and for each further digit about as many again. Newton's method needs some twenty
+steps whatever C, each with a d x d Gram matrix, or six after those on a sample; if the loss is
+smooth, about four after those on a sample, each with that matrix or a few products (`newton_cg`).
+Both are counted in nanoseconds of row work and compared. Descent goes on beyond its budget while
+another one brings the gap down tenfold. Only counts and gaps decide, never the clock, so a run
+repeats.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -30,6 +32,7 @@ from pegasos.solvers.newton_cg import MAX_COLUMNS, NewtonCG
 
 MANY_EPOCHS = {"newton": 60, "newton_cg": 300, "interior": 300}  # before this one may follow
 TOGETHER = 4.0  # problems that descent solves in the time of one, where they share the rows
+_USUAL_GAP, _LEAST_GAP = 1e-3, 1e-12  # relative
 FEW_EPOCHS = 12.0  # of descent on wide data, where nothing makes epochs shorter or fewer
 
 
@@ -91,7 +94,10 @@ def solver_named(name: str, problem: Problem) -> Any:
 
 @dataclass(frozen=True)
 class Auto:
-    """Descent, Newton and the interior point, in the order that the counts suggest."""
+    """Descent, Newton and the interior point, in the order that the counts suggest for a relative
+    gap of `goal`, which the driver tells."""
+
+    goal: float = _USUAL_GAP
 
     def init(
         self,
@@ -101,7 +107,7 @@ class Auto:
         w: np.ndarray | None = None,
     ) -> AutoState:
         """From alpha; Newton's method also from w."""
-        name, budget, reason = _plan(problem)
+        name, budget, reason = _plan(problem, self.goal)
         solver = solver_named(name, problem)
         inner = solver.init(problem, seed, alpha, *([w] if name == "newton" else []))
         return _begun(problem, solver, inner, budget, 0, Choice(name, reason))
@@ -176,18 +182,18 @@ def _settles(loss: Any) -> bool:
     return bool(slope(loss, 30.0) == slope(loss, np.inf))
 
 
-def descent_budget(problem: Problem) -> float:
+def descent_budget(problem: Problem, goal: float) -> float:
     """The passes of descent to begin with where many problems share them; 0: another method."""
-    name, budget, _ = _plan(problem, TOGETHER)
+    name, budget, _ = _plan(problem, goal, TOGETHER)
     return budget if name == "dual" else 0.0
 
 
-def begins_with_newton(problem: Problem) -> bool:
+def begins_with_newton(problem: Problem, goal: float) -> bool:
     """Whether the answer of a neighbouring C is a good start."""
-    return _plan(problem)[0] == "newton"
+    return _plan(problem, goal)[0] == "newton"
 
 
-def _plan(problem: Problem, together: float = 1.0) -> tuple[str, float, str]:
+def _plan(problem: Problem, goal: float, together: float = 1.0) -> tuple[str, float, str]:
     """Solver name, its budget of epochs, and the reason in words, for so many problems a pass."""
     n, d = n_rows(problem.rows), n_columns(problem.rows)
     smooth = not is_piecewise_linear(problem.loss)
@@ -198,7 +204,7 @@ def _plan(problem: Problem, together: float = 1.0) -> tuple[str, float, str]:
         quick = _settles(problem.loss) or is_curved(problem)
         budget = np.inf if quick else FEW_EPOCHS
         return "dual", budget, f"{d} columns: too many for a d x d matrix"
-    passes = 4.0 + 12.0 * float(problem.c @ problem.q) / n
+    passes = 4.0 + 12.0 * _digits(goal) * float(problem.c @ problem.q) / n
     worth = _newton_in_passes(problem, smooth) * (1.0 if smooth else together)
     reason = f"descent would take about {passes:.0f} passes, Newton as long as {worth:.0f}"
     if passes < worth:
@@ -206,6 +212,11 @@ def _plan(problem: Problem, together: float = 1.0) -> tuple[str, float, str]:
     if worth > 300.0 and not smooth:  # steps are dear: descend first, for a part of their price
         return "dual", worth / 30.0, reason
     return ("newton_cg", np.inf, reason) if smooth else ("newton", 300.0, reason)
+
+
+def _digits(goal: float) -> float:
+    """How often descent has to do what it does to the usual gap."""
+    return 1.0 + max(0.0, math.log10(_USUAL_GAP / max(goal, _LEAST_GAP)))
 
 
 def _newton_in_passes(problem: Problem, smooth: bool) -> float:
@@ -219,5 +230,5 @@ def _newton_in_passes(problem: Problem, smooth: bool) -> float:
         matrix = min(gram_work(problem.rows) / n_rows(problem.rows), 8.0 * row + 40.0)
         return 4.0 * (matrix + 2.0 * row + 15.0) / descent
     outer = min(0.033 * d * d, 0.5 * per_row**2)
-    times = 0.5 if begins_on_sample(problem) else 2.0
+    times = 0.5 if begins_on_sample(problem) else 1.5
     return times * (6.0 * outer + 100.0 * (row + 10.0)) / descent

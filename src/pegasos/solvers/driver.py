@@ -8,6 +8,7 @@ A solver knows none of these. It is a frozen dataclass with
     refresh(problem, state, seen) -> state        go on from an exact evaluation
     gap_now(problem, state) -> float              if it has one: the gap, nearer than its estimate,
                                                   for less than an evaluation (inf: not known)
+    goal                                          if it has one: the relative gap that is wanted
 
 and its state a NamedTuple with `epoch`, `estimate` (of the gap; inf if unknown), `objective` (about
 the primal value) and `exhausted` (True: another step cannot improve the answer).
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -105,12 +106,18 @@ def run(solver: Solver, problem: Any, stop: Stop, seed: int = 0, alpha=None) -> 
     return driver.result()
 
 
+def _told(solver: Any, stop: Stop) -> Any:
+    """The solver, which knows what it has to."""
+    solver = heeding(solver, stop.rules)
+    return replace(solver, goal=stop.tol) if hasattr(solver, "goal") else solver
+
+
 class Driver:
     """Iterating yields a Progress after each step; `result()` may be called at any time."""
 
     def __init__(self, solver: Solver, problem: Any, stop: Stop, seed: int = 0, *start: Any):
         """`start`: what `init` of the solver takes to begin with, alpha first."""
-        self.solver, self.problem = heeding(solver, stop.rules), problem
+        self.solver, self.problem = _told(solver, stop), problem
         self.stop, self.callback = stop, stop.callback
         self.best: Evaluation | None = None
         self.scored: Scored | None = None

@@ -66,22 +66,22 @@ def solve_small(G, R, x, room):
 
     Of G the lower triangle is read, also of a larger one; `room`: for a matrix and two vectors.
     """
-    L, scale, column = room
+    L, unit, column = room
     d, ridge = x.shape[0], _RIDGE
     for k in range(d):
         diagonal = G[k, k] + R[k]
-        scale[k] = np.sqrt(diagonal) if diagonal > 0.0 else 1.0
+        unit[k] = 1.0 / np.sqrt(diagonal) if diagonal > 0.0 else 1.0
     while ridge < 1.0:
         for i in range(d):
             for j in range(i):
-                L[i, j] = G[i, j] / scale[j] / scale[i]
+                L[i, j] = G[i, j] * unit[j] * unit[i]
             L[i, i] = 1.0 + ridge
         if _cholesky(L, column):
             for k in range(d):
-                x[k] /= scale[k]
+                x[k] *= unit[k]
             _substitute(L, x)
             for k in range(d):
-                x[k] /= scale[k]
+                x[k] *= unit[k]
             return True
         ridge *= _MORE
     return False
@@ -95,13 +95,14 @@ def _cholesky(L, column):
         if not L[k, k] > 0.0:
             return False
         L[k, k] = np.sqrt(L[k, k])
+        inverse = 1.0 / L[k, k]
         for i in range(k + 1, d):
-            L[i, k] /= L[k, k]
+            L[i, k] *= inverse
             column[i] = L[i, k]
-        for i in range(k + 1, d):
-            line, x = L[i], column[i]
-            for j in range(k + 1, i + 1):
-                line[j] -= x * column[j]
+        for i in range(k + 1, d):  # slices: indices that do not begin at 0 do not vectorise
+            line, other, x = L[i, k + 1 : i + 1], column[k + 1 : i + 1], column[i]
+            for j in range(line.shape[0]):
+                line[j] -= x * other[j]
     return True
 
 

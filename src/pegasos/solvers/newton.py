@@ -30,6 +30,7 @@ from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import domain, is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import diagonal_of, factor
+from pegasos.solvers.newton_small import Reached, direction, is_small, is_there, next_try, reached
 from pegasos.solvers.responses import proximal_pull, proximal_responses
 from pegasos.solvers.sample import SHARE, sampled, stride
 
@@ -121,27 +122,17 @@ class Newton:
             state = _respond(problem, state)
             gradient = penalties(problem) * (state.w - problem.center) - state.v
         unit = state.q if state.q > 0.0 else 1.0
-        last, u = state.curvature, state.slopes * unit
-        bend = followed(problem, last, u, unit, state.columns)
-        H = bend.G / unit
-        diagonal_of(H)[:] += penalties(problem)[state.columns]
-        direction = np.zeros_like(gradient)  # in an empty column w stays at w0
+        bend = followed(problem, state.curvature, state.slopes * unit, unit, state.columns)
         try:
-            direction[state.columns] = -factor(H)(gradient[state.columns])
+            d = _direction(problem, state, bend.G / unit, gradient)
         except np.linalg.LinAlgError:
             return state._replace(epoch=state.epoch + 1, exhausted=True)
-        along = products(problem.rows, direction)
-        t = _line_search(problem, state, direction, along, float(gradient @ direction))
-        stuck = not np.any(t * along)
-        moved = state._replace(
-            w=state.w + t * direction,
-            scores=state.scores + t * along,
-            curvature=bend,
-            inner=self.patience if stuck else state.inner + 1,
-            epoch=state.epoch + 1,
-            exhausted=stuck and (state.q == 0.0 or np.array_equal(state.response, state.alpha)),
-        )
-        return _respond(problem, moved)
+        go = _gone_small if is_small(problem) else _gone
+        moved, still = go(problem, state, d, _line(problem, state, gradient, d))
+        stuck = still and (state.q == 0.0 or np.array_equal(state.response, state.alpha))
+        inner = self.patience if still else state.inner + 1
+        epoch = state.epoch + 1
+        return moved._replace(curvature=bend, inner=inner, epoch=epoch, exhausted=stuck)
 
     def _from_sample(self, problem: Problem, state: NewtonState) -> NewtonState:
         """The state at the w of a sample, with q for the error of that.
@@ -224,41 +215,71 @@ def _most_changed(before, now):
     return 2 * changed > used
 
 
+def _direction(problem: Problem, state: NewtonState, H, gradient: np.ndarray) -> np.ndarray:
+    """Newton's; in an empty column 0, so that w stays at w0."""
+    columns, d = state.columns, np.zeros_like(gradient)
+    R, g = penalties(problem)[columns], gradient[columns]
+    if is_small(problem):
+        d[columns] = direction(H, R, g)
+    else:
+        diagonal_of(H)[:] += R
+        d[columns] = -factor(H)(g)
+    return d
+
+
+def _line(problem: Problem, state: NewtonState, gradient, d) -> tuple[float, float, float]:
+    """The derivative of the objective at w + t d is d0 + t d1 less a pull, and `start` at t = 0."""
+    shrink = penalties(problem) * d
+    return float((state.w - problem.center) @ shrink), float(shrink @ shrink), float(gradient @ d)
+
+
+def _gone(problem: Problem, state: NewtonState, d, line) -> tuple[NewtonState, bool]:
+    """The state after a step along d, and whether no score has moved."""
+    along = products(problem.rows, d)
+    t = _line_search(problem, state, along, line)
+    moved = state._replace(w=state.w + t * d, scores=state.scores + t * along)
+    return _respond(problem, moved), not np.any(t * along)
+
+
+def _gone_small(problem: Problem, state: NewtonState, d, line) -> tuple[NewtonState, bool]:
+    at = Reached(state.w, state.scores, state.response, state.slopes, state.v)
+    to, sums = reached(problem, at, (state.alpha, state.q), d, line)
+    moved = state._replace(w=to.w, scores=to.scores, response=to.a, slopes=to.h, v=to.v)
+    return _weighed(problem, moved, sums.losses, sums.conjugates), not sums.moved
+
+
 def _respond(problem: Problem, state: NewtonState) -> NewtonState:
     """The state with response, slopes, v and gap estimate of its w."""
     found = proximal_responses(problem, state.alpha, state.q, state.scores, state.response)
     v = state.v + combine(problem.rows, found.shift)  # most rows stay at their bounds
+    state = state._replace(response=found.a, slopes=found.h, v=v)
+    return _weighed(problem, state, found.losses, found.conjugates)
+
+
+def _weighed(problem: Problem, state: NewtonState, losses: float, conjugates: float) -> NewtonState:
+    """With objective and gap estimate."""
     free_of = penalties(problem)
-    away, pull = free_of * (state.w - problem.center), free_of * v
-    objective = 0.5 * float(away @ away) + found.losses
-    bound = -0.5 * float(pull @ pull) - float(problem.center @ pull) - found.conjugates
-    gap = abs(objective - bound)
-    return state._replace(response=found.a, slopes=found.h, v=v, estimate=gap, objective=objective)
+    away, pull = free_of * (state.w - problem.center), free_of * state.v
+    objective = 0.5 * float(away @ away) + losses
+    bound = -0.5 * float(pull @ pull) - float(problem.center @ pull) - conjugates
+    return state._replace(estimate=abs(objective - bound), objective=objective)
 
 
-def _line_search(problem, state, direction, along, start: float) -> float:
-    """A t > 0 where the derivative along the direction, `start` at t = 0, has nearly vanished.
+def _line_search(problem: Problem, state: NewtonState, along: np.ndarray, line) -> float:
+    """A t > 0 where the derivative along the direction has nearly vanished.
 
     t = 1 first; beyond it where no row is near its kink and a free intercept has no curvature.
     """
-    shrink = penalties(problem) * direction
-    d0, d1 = float((state.w - problem.center) @ shrink), float(shrink @ shrink)
+    d0, d1, start = line
 
     def derivative(t: float) -> float:
         return d0 + t * d1 - proximal_pull(problem, state.alpha, state.q, state.scores, along, t)
 
-    low, high, at_low, at_high = 0.0, np.inf, start, np.inf
-    t = 1.0
+    t, bracket = 1.0, (0.0, np.inf, start, np.inf)
     for k in range(60):
         at = derivative(t)
-        # The derivative rises with t, so a sum <= 0 of its values at t/2 and t proves descent.
-        if abs(at) <= 0.1 * abs(start) and (at <= 0.0 or derivative(0.5 * t) + at <= 0.0):
+        half = derivative(0.5 * t) if 0.0 < at <= 0.1 * abs(start) else 0.0
+        if is_there(at, half, start):
             return t
-        if at <= 0.0:
-            low, at_low = t, at
-        else:
-            high, at_high = t, at
-        secant = k % 2 == 1 and 0.0 < at_high - at_low < np.inf
-        middle = low - at_low * (high - low) / (at_high - at_low) if secant else 0.5 * (low + high)
-        t = 2.0 * t if high == np.inf else middle
-    return low
+        t, bracket = next_try(k, t, at, bracket)
+    return bracket[0]

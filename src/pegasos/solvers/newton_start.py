@@ -44,7 +44,7 @@ class Sample(NamedTuple):
     R: np.ndarray
     gradient: np.ndarray
     d: np.ndarray
-    scale: np.ndarray
+    unit: np.ndarray
     column: np.ndarray
     G: np.ndarray
     L: np.ndarray
@@ -106,7 +106,7 @@ def _steps(problem, at, objective, noise):
         _look(problem, at)
         for k in range(at.d.shape[0]):
             at.d[k] = -at.gradient[k]
-        if not solve_small(at.G, at.R, at.d, (at.L, at.scale, at.column)):
+        if not solve_small(at.G, at.R, at.d, (at.L, at.unit, at.column)):
             break
         before, objective = objective, _step(problem, at, objective)
 

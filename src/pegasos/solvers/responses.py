@@ -43,8 +43,8 @@ class Responses(NamedTuple):
 
 
 class Proximal(NamedTuple):
-    """a, h, y times what a gained since the last time, around a proximal centre; the sums c_i l(z_i)
-    and c_i l*(-a_i/c_i)."""
+    """a, h, y times what a gained since the last time, around a proximal centre; the sums
+    c_i l(z_i) and c_i l*(-a_i/c_i)."""
 
     a: np.ndarray
     h: np.ndarray
@@ -264,9 +264,23 @@ def _fill_along(terms, scores, along, t, out):
     return along_block(terms, scores, along, t, out)
 
 
+@helper
+def proximal_loop(terms, q, given, out):
+    """The loop of `proximal_responses`."""
+    return _around(terms, q, given, out) if q > 0.0 else _here(terms, given, out)
+
+
+@helper
+def pull_loop(terms, alpha, q, scores, along, t):
+    """The loop of `proximal_pull`."""
+    if q > 0.0:
+        return _pull_around(terms, alpha, q, scores, along, t)
+    return _pull_here(terms, scores, along, t)
+
+
 @hot
 def _fill_proximal(terms, q, given, out):
-    return _around(terms, q, given, out) if q > 0.0 else _here(terms, given, out)
+    return proximal_loop(terms, q, given, out)
 
 
 @hot
@@ -276,6 +290,4 @@ def _fill_foretold(terms, reach, a, h, scores, to, out):
 
 @hot
 def _sum_pull(terms, alpha, q, scores, along, t):
-    if q > 0.0:
-        return _pull_around(terms, alpha, q, scores, along, t)
-    return _pull_here(terms, scores, along, t)
+    return pull_loop(terms, alpha, q, scores, along, t)
