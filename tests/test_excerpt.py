@@ -226,7 +226,7 @@ def test_an_interrupted_run_on_an_excerpt_has_its_answer(soon):
 
 def test_another_solver_takes_over_from_an_excerpt(soon, monkeypatch):
     """From the alpha of all rows."""
-    monkeypatch.setattr(auto, "_plan", lambda problem: ("dual", 1e9, ""))
+    monkeypatch.setattr(auto, "_plan", lambda problem, goal: ("dual", 1e9, ""))
     monkeypatch.setattr(auto, "MANY_EPOCHS", {"newton": 15, "interior": 300})
     problem, taken_from = problem_of(), []
     hand_over = auto._hand_over

@@ -7,6 +7,7 @@ import pytest
 from conftest import LOSSES, SEEDS, every_loss, make_rows, plain, random_problem
 from hypothesis import given
 
+from pegasos.core import threads as core_threads
 from pegasos.core.barrier import close, gate, meet
 from pegasos.core.jit import hot
 from pegasos.core.rows import often
@@ -32,7 +33,7 @@ def _small_rounds(monkeypatch):
     monkeypatch.setattr(team, "_ROUNDS", 1)
     monkeypatch.setattr(team, "_WORTH", 0.0)
     monkeypatch.setattr(team, "_PAYS", 0.0)
-    monkeypatch.setattr(team, "_PATIENCE", np.inf)
+    monkeypatch.setattr(core_threads, "_PATIENCE", np.inf)
 
 
 def problem_of(seed, kind="csr-float64-uint32", loss=LOSSES[0], intercept="none"):
@@ -179,7 +180,7 @@ def test_after_ctrl_c_w_is_that_of_alpha(monkeypatch):
         work(0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(team, "together", broken)
+    monkeypatch.setattr(core_threads, "together", broken)
     with use_threads(3):
         state = Dual().init(problem, 0)
         with pytest.raises(KeyboardInterrupt):
@@ -204,7 +205,7 @@ def counted(monkeypatch):
         counts.append(n)
         return together(work, n, close)
 
-    monkeypatch.setattr(team, "together", count)
+    monkeypatch.setattr(core_threads, "together", count)
     return counts
 
 
@@ -217,7 +218,7 @@ def test_one_thread_that_does_the_work_of_all_gives_the_same_bits(monkeypatch, k
     problem, threads = (alike(loss), 4) if kind == "alike" else (problem_of(4, kind, loss), 2)
     counts, found, solver = counted(monkeypatch), [], Dual(shrinking=kind != "alike")
     for bad in (False, True):
-        monkeypatch.setattr(team._company, "is_bad", lambda bad=bad: bad)
+        monkeypatch.setattr(core_threads._company, "is_bad", lambda bad=bad: bad)
         with use_threads(threads):
             state = solver.init(problem, 0)
             for _ in range(5):
@@ -233,17 +234,18 @@ def test_one_thread_that_does_the_work_of_all_gives_the_same_bits(monkeypatch, k
 
 
 def test_bad_company_is_avoided_for_some_calls():
-    company = team._Company()
+    company = core_threads._Company()
     assert not company.is_bad()
     company.judge(True)
-    assert [company.is_bad() for _ in range(team._CALLS + 1)] == [True] * team._CALLS + [False]
+    calls = core_threads._CALLS
+    assert [company.is_bad() for _ in range(calls + 1)] == [True] * calls + [False]
     company.judge(False)
     assert not company.is_bad()
 
 
 def test_threads_that_take_too_long_are_done_without(monkeypatch):
-    monkeypatch.setattr(team, "_PATIENCE", 0.0)
-    monkeypatch.setattr(team, "_company", team._Company())
+    monkeypatch.setattr(core_threads, "_PATIENCE", 0.0)
+    monkeypatch.setattr(core_threads, "_company", core_threads._Company())
     problem, counts = problem_of(4), counted(monkeypatch)
     with use_threads(2):
         solver = Dual()

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +20,7 @@ from typing import Any
 from pegasos.core import crew
 
 _local = threading.local()
+_PATIENCE, _CALLS = 8.0, 16  # times the work; calls without threads after one that took longer
 
 
 def available() -> int:
@@ -152,6 +154,39 @@ def together(work: Callable[[int], Any], n: int, close: Callable[[], None]) -> l
     if errors:
         raise errors[0]
     return answers
+
+
+class _Company:
+    """Whether other programs keep threads waiting; after some calls alone it is tried again."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    def is_bad(self) -> bool:
+        self._calls -= 1
+        return self._calls >= 0
+
+    def judge(self, slow: bool) -> None:
+        self._calls = _CALLS if slow else 0
+
+
+_company = _Company()
+
+
+def in_company(
+    work: Callable[[int, int], Any], n: int, close: Callable[[], None], due: float
+) -> list[Any]:
+    """[work(k, k + 1) for k below n], all at the same time, or [work(0, n)] by this thread alone.
+
+    Threads that wait for each other are slow where other programs need the cores. So where a call
+    has taken several times the `due` nanoseconds, the next ones do without other threads.
+    """
+    if _company.is_bad():
+        return together(lambda _: work(0, n), 1, close)
+    began = time.perf_counter()
+    found = together(lambda k: work(k, k + 1), n, close)
+    _company.judge(1e9 * (time.perf_counter() - began) > _PATIENCE * due)
+    return found
 
 
 def _until_done(taken: list[crew.Ticket], needed: bool = True) -> None:

@@ -61,7 +61,7 @@ from pegasos.solvers.excerpt import (
     whole,
 )
 from pegasos.solvers.moves import Moves, no_moves, worthwhile
-from pegasos.solvers.steps import Place, Tally, near_rows, reach, up_to_date
+from pegasos.solvers.steps import Place, Tally, near_rows, reach, sqdist, up_to_date
 
 _PART = 2.5e5  # ns of work: fewer are not worth a return to Python
 _FAST = 0.55  # at the end of an epoch, the root of a fall from one to the next
@@ -70,6 +70,7 @@ _FEW = 0.5  # of all rows
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
 _AT_WORK = 1 / 3  # of all rows, at most, in an excerpt
 _SMALL, _LARGE, _OF_ALL = 1 << 17, 1 << 20, 1 / 16  # its entries; a larger one is no larger part
+_SAFELY = 2.0  # times as many rows of usual length: they need not be counted
 
 
 class DualState(NamedTuple):
@@ -208,9 +209,8 @@ class Dual:
 
     def _closed(self, problem: Any, state: DualState) -> DualState:
         """The end of an epoch."""
-        away = state.w - problem.center
-        sqdist = float(np.vdot(away, away)) + state.left_out[1]
-        objective = 0.5 * sqdist + state.losses + state.aside
+        away = sqdist(state.w.reshape(-1), problem.center.reshape(-1)) + state.left_out[1]
+        objective = 0.5 * away + state.losses + state.aside
         return state._replace(
             cursor=0,
             terms=0.0,
@@ -242,14 +242,14 @@ class Dual:
         if state.excerpt is not None or not begun or state.still or _falls_fast(state):
             return state
         staying, entries = np.count_nonzero(state.stays), n_entries(problem.rows)
-        if staying > _AT_WORK * state.n or not _SMALL * state.n < staying * entries:
+        most, share = max(_LARGE, _OF_ALL * entries), staying / state.n
+        if share > _AT_WORK or not _SMALL < share * entries <= _SAFELY * most:
             return state
         threads = max(1, allowed() >> state.quarrels)
         if not has_excerpts(problem) or is_shared(problem, place_of(state), staying, threads):
             return state
         rows = chosen_rows(state)
-        few = excerpt_size(problem, rows) <= max(_LARGE, _OF_ALL * entries)
-        return taken(problem, state, rows) if few else state
+        return taken(problem, state, rows) if excerpt_size(problem, rows) <= most else state
 
     def _combine(self, problem: Any, state: DualState) -> DualState:
         """Go to the best point in the span of the last moves, once descent has had its epochs."""

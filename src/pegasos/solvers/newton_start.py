@@ -13,7 +13,7 @@ import numpy as np
 
 from pegasos.core.dispatch import helper
 from pegasos.core.gram import add_tiles, few, room_for_tiles
-from pegasos.core.jit import hot
+from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.rows import (
     by_row,
     is_single,
@@ -97,8 +97,9 @@ def _begin(problem, at):
     return _size(problem, at) + _respond(problem, at, 0.0)[1]
 
 
-@hot
+@hot_allocating
 def _steps(problem, at, objective, noise):
+    """Steps until one gains less than `noise` of the objective; polynomials make arrays."""
     before = np.inf
     for _ in range(_STEPS):
         if not before - objective > noise * objective:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import helper
+from pegasos.core.jit import hot
 from pegasos.core.prefetch import prefetch
 from pegasos.core.rows import (
     n_columns,
@@ -130,3 +131,18 @@ def steps(problem, place, w, first, last):
                 gain -= 0.5 * place.r * (new - old) * (new + old) / c
             moves += abs(new - old) > 1e-15 * abs(new)
     return terms, losses, aside, gain, moves
+
+
+@hot
+def sqdist(w, center):
+    """||w - w0||^2 of flat arrays, in four sums: one would wait for each addition."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    n = w.shape[0]
+    for k in range(0, n - 3, 4):
+        a += (w[k] - center[k]) ** 2
+        b += (w[k + 1] - center[k + 1]) ** 2
+        c += (w[k + 2] - center[k + 2]) ** 2
+        d += (w[k + 3] - center[k + 3]) ** 2
+    for k in range(n - n % 4, n):
+        a += (w[k] - center[k]) ** 2
+    return (a + b) + (c + d)

@@ -26,7 +26,6 @@ Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one meeting an epoch, of al
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ import numpy as np
 from pegasos.core.barrier import close, gate
 from pegasos.core.matrix import combine
 from pegasos.core.rows import n_columns, n_rows, often, row_work
-from pegasos.core.threads import allowed, together
+from pegasos.core.threads import allowed, in_company
 from pegasos.objective.problem import Problem
 from pegasos.solvers.rounds import Team, rounds
 from pegasos.solvers.steps import Place, Tally
@@ -46,7 +45,6 @@ _MEETINGS = 4  # of all columns in an epoch, at least
 _ROUND, _ROUNDS = 4e4, 16  # work of a round, and their number at least, where all columns meet
 _WORTH = 1e7  # work of an epoch: below, two threads gain nothing for sure
 _PAYS = 32.0  # the same for each column
-_PATIENCE, _CALLS = 8.0, 16  # times that work; calls without threads after one that took longer
 
 
 class Pace(NamedTuple):
@@ -84,11 +82,7 @@ def pace_of(problem: Problem, place: Place, active: int, threads: int) -> Pace |
 def team_steps(
     problem: Problem, place: Place, span: tuple[int, int], pace: Pace, threads: int
 ) -> Tally:
-    """Steps on the rows order[first:last] of a span.
-
-    Threads that wait for each other are slow where other programs need the cores. Then this one
-    does the work of all for some calls, round by round: the same steps, and the same bits.
-    """
+    """Steps on the rows order[first:last] of a span; the same bits, whoever does them."""
     columns = place.often if pace.whole > 1 else place.often[:0]
     team = Team(
         w=place.w,
@@ -103,38 +97,17 @@ def team_steps(
         gate=gate(),
     )
     bounds = np.linspace(*span, threads + 1).astype(np.int64)
-    alone = _company.is_bad()
+    due = (span[1] - span[0]) * max(1.0, row_work(problem.rows))
 
-    def work(k: int) -> tuple[float, int]:
-        own = (0, threads) if alone else (k, k + 1)
-        return rounds(problem, place, team, (own, 1 if alone else threads, bounds), pace)
+    def work(first: int, last: int) -> tuple[float, int]:
+        meeting = threads if last - first == 1 else 1
+        return rounds(problem, place, team, ((first, last), meeting, bounds), pace)
 
-    began = time.perf_counter()
     try:
-        found = together(work, 1 if alone else threads, lambda: close(team.gate))
+        found = in_company(work, threads, lambda: close(team.gate), due)
     except BaseException:  # copies may have gone on without w
         place.w[:] = problem.center + combine(problem.rows, problem.y * place.alpha)
         raise
-    if not alone:
-        due = (span[1] - span[0]) * max(1.0, row_work(problem.rows))
-        _company.judge(1e9 * (time.perf_counter() - began) > _PATIENCE * due)
     terms, losses, aside, moves = team.tallies[1].sum(axis=0)
     gain, quarrels = (sum(values) for values in zip(*found, strict=True))
     return Tally(terms, losses, aside, gain, int(moves), quarrels)
-
-
-class _Company:
-    """Whether other programs keep threads waiting; after some calls alone it is tried again."""
-
-    def __init__(self) -> None:
-        self._calls = 0
-
-    def is_bad(self) -> bool:
-        self._calls -= 1
-        return self._calls >= 0
-
-    def judge(self, slow: bool) -> None:
-        self._calls = _CALLS if slow else 0
-
-
-_company = _Company()
