@@ -20,7 +20,7 @@ from benchmarks.objective import objective
 from benchmarks.rivals.entrants import ENTRANTS, OURS
 from benchmarks.rivals.process import FitError, Problem, Worker
 
-WORTH, ROUNDS = 1.5, 15  # seconds of repetitions that a case is worth, and how many at most
+WORTH, ROUNDS = 4.0, 15  # seconds of repetitions that a case is worth, and how many at most
 TIMES, LEAST = 40.0, 1.0  # the patience with a rival: so many of our fits, at least so many seconds
 
 
