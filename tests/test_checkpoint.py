@@ -169,6 +169,25 @@ def test_arrays_of_another_length_are_refused(name, tmp_path):
         fitted(LinearSVC(**settings, intercept="none"), 2, Keeper(file))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [(lambda a: a + 1, "not one of"), (lambda a: a[::-1], "do not ascend")],
+    ids=["beyond", "backwards"],
+)
+def test_columns_of_other_data_are_refused(tmp_path, wrong, words):
+    settings = {"loss": "hinge", "solver": "newton", "random_state": 0}
+    file = tmp_path / "fit.ckpt"
+    with pytest.raises(Killed):
+        fitted(LinearSVC(**settings), 2, Keeper(file, 3))
+    description, arrays = container.read(file)
+    held = description["current"]["fields"]["state"]["fields"]["columns"]["array"]
+    arrays[held] = np.ascontiguousarray(wrong(arrays[held]))
+    with replacing(file) as out:
+        container.write(out, description, arrays)
+    with pytest.raises(DataError, match=rf"fit\.ckpt: content: ValueError: columns: .*{words}"):
+        fitted(LinearSVC(**settings), 2, Keeper(file))
+
+
 def test_an_order_of_other_rows_is_refused(tmp_path):
     settings = {"loss": "hinge", "solver": "dual", "random_state": 0}
     file = tmp_path / "fit.ckpt"

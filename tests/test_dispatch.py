@@ -55,6 +55,42 @@ def _(loss, alpha, z, q, c):
     return min(max(new, 0.0), c)
 
 
+class PlainRows(NamedTuple):
+    """Full rows, whose verbs take a weight vector to have d + 1 entries and no more."""
+
+    values: np.ndarray
+    bias: float
+
+
+@storage.n_rows.register(PlainRows)
+def _(rows):
+    return rows.values.shape[0]
+
+
+@storage.n_columns.register(PlainRows)
+def _(rows):
+    return rows.values.shape[1]
+
+
+@storage.n_entries.register(PlainRows)
+def _(rows):
+    return rows.values.size
+
+
+@storage.row_axpy.register(PlainRows)
+def _(rows, i, a, w):
+    for k in range(w.shape[0] - 1):
+        w[k] += a * rows.values[i, k]
+    w[w.shape[0] - 1] += a * rows.bias
+
+
+def test_rows_from_outside_are_written_into_vectors_of_their_length():
+    X, h = np.random.default_rng(0).normal(size=(30, 5)), np.linspace(0.5, 2.0, 30)
+    whole = np.column_stack([X, np.full(30, 0.7)])
+    found = gram(PlainRows(X, 0.7), h, np.float64, np.arange(6))
+    np.testing.assert_allclose(found, whole.T @ (h[:, None] * whole), rtol=1e-12)
+
+
 class OneHotRows(NamedTuple):
     """A 1 in the column `codes[i]` of row i, and nothing else."""
 

@@ -10,6 +10,7 @@ from conftest import LOSSES, random_problem
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.stretch import stretched
 from pegasos.solvers import driver
+from pegasos.solvers.auto import Auto
 from pegasos.solvers.driver import Driver, Stop, run
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.newton import Newton
@@ -217,3 +218,19 @@ def test_a_solver_that_cannot_improve_ends_the_run(problem):
     result = run(Tired(shrinking=False), problem, Stop(tol=0.0))
     assert (result.stop_reason, result.state.epoch) == ("stalled", 3)
     assert result.history[-1].certificate == result.certificate
+
+
+def test_auto_counts_with_the_gap_that_is_wanted():
+    """Descent is soon near and slow to come nearer."""
+    problem = random_problem(0, LOSSES[0], n=400)
+    problem = problem._replace(c=np.full(400, 1.2 / float(problem.q.mean())))
+
+    def chosen(tol):
+        return Driver(Auto(), problem, Stop(tol=tol)).state.choice.name
+
+    assert [chosen(tol) for tol in (np.inf, 1e-3, 1e-9, 0.0)] == [
+        "dual",
+        "dual",
+        "newton",
+        "newton",
+    ]

@@ -23,6 +23,7 @@ from conftest import (
 from hypothesis import assume, given
 
 from pegasos import LinearSVC
+from pegasos.core.matrix import combine
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.losses import (
     Hinge,
@@ -81,6 +82,38 @@ def test_the_optimum_is_that_of_the_reference(loss, intercept, kind):
     w, least = reference(problem)
     assert result.certificate.primal == pytest.approx(least, rel=1e-9)
     assert np.allclose(plain(problem.rows) @ result.best.w, plain(problem.rows) @ w, atol=1e-4)
+
+
+@every_loss
+@every_intercept
+@pytest.mark.parametrize("kind", ["dense-float32", "csr-float64-uint32"])
+def test_large_tables_take_the_same_steps(monkeypatch, loss, intercept, kind):
+    """Piece by piece, for threads: as small ones in compiled loops."""
+    problem, solver = random_problem(3, loss, kind, intercept, n=60, centered=True), Newton()
+    found = []
+    for small in (newton.is_small, lambda problem: False):
+        monkeypatch.setattr(newton, "is_small", small)
+        state = solver.init(problem, 0)
+        for _ in range(5):
+            state = solver.step(problem, state)
+        found.append(state)
+        assert run(Newton(), problem, CLOSE).stop_reason == "gap"
+    for name in ("w", "scores", "response", "slopes", "v", "objective"):
+        one, other = (getattr(state, name) for state in found)
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)
+def test_rounding_of_early_steps_is_forgotten(loss):
+    """At first v is the sum of all rows, in the end of hardly any."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(3000, 5))
+    y = frozen(np.where(X[:, 0] > 0.0, 1.0, -1.0))
+    X[:, 0] += 0.5 * y
+    problem = make_problem(make_rows("dense-float64", X), y, np.full(3000, 1e6), loss)
+    state = run(Newton(), problem, Stop(tol=1e-9, max_epochs=80)).state
+    v = combine(problem.rows, problem.y * state.response)
+    assert np.abs(state.v - v).max() <= 1e-12 * max(1.0, np.abs(v).max())
 
 
 @every_loss

@@ -114,6 +114,22 @@ def test_gram_by_either_way(kind, seed, n, few):
         assert close(way(rows, size, chosen, np.float64, columns), whole)
 
 
+@pytest.mark.parametrize("n", [1, 127, 128, 129, 300])
+@pytest.mark.parametrize("d", [1, 7, 8, 9, 63, 255])
+@pytest.mark.bounds
+def test_tiles_of_any_size(n, d):
+    rng = np.random.default_rng(n + d)
+    rows, h = make_rows("dense-float64", rng.normal(size=(n, d)), 0.7), rng.random(n)
+    X, chosen = plain(rows), np.arange(n)
+    whole = X.T @ (h[:, None] * X)
+    for columns in (np.arange(d + 1), np.array([d]), np.array([0]), np.arange(0)):
+        expected = whole[np.ix_(columns, columns)]
+        found = core_gram._tile_gram(rows, h, chosen, np.float64, columns)
+        assert np.allclose(found, expected, rtol=1e-11, atol=1e-11)
+        single = core_gram._tile_gram(rows, h, chosen, np.float32, columns)
+        assert np.allclose(single, expected, rtol=1e-4, atol=1e-3)
+
+
 @every_kind
 @given(seed=SEEDS, shape=SHAPES, bias=BIASES)
 def test_occupied_columns_are_those_with_entries(kind, seed, shape, bias):
@@ -199,8 +215,10 @@ def test_same_bits_for_any_number_of_threads(kind, monkeypatch):
 
     def everything():
         h = np.abs(a)
-        outer = core_gram._outer_gram(rows, h, np.arange(400), np.arange(5))
-        return products(rows, w), combine(rows, a), sqnorms(rows), outer
+        chosen, columns = np.arange(400), np.arange(5)
+        outer = core_gram._outer_gram(rows, h, chosen, columns)
+        tiles = core_gram._tile_gram(rows, h, chosen, np.float32, columns)
+        return products(rows, w), combine(rows, a), sqnorms(rows), outer, tiles
 
     with use_threads(1):
         alone = everything()

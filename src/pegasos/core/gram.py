@@ -119,11 +119,8 @@ def _tile_gram(rows, h, chosen, dtype, columns):
     last = tiled(int(columns[-1]) + 1 if columns.size else 0)
 
     def part(start: int, stop: int) -> np.ndarray:
-        written, out = (
-            np.zeros((_WRITTEN, tiled(n_columns(rows) + 1)), dtype),
-            np.zeros((last, last)),
-        )
-        _add_tiles(rows, h, chosen[start:stop], written, out)
+        out = np.zeros((last, last))
+        _add_tiles(rows, h, chosen[start:stop], room_for_tiles(rows, dtype), out)
         return out
 
     parts = run_blocks(part, chosen.size, _gram_block(rows, chosen.size))

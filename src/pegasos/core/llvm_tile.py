@@ -1,4 +1,7 @@
-"""A tile of a Gram matrix as vector instructions: the compiled side of `core.tile`."""
+"""A tile of a Gram matrix as vector instructions: the compiled side of `core.tile`.
+
+Where bounds are checked, or numbers do not follow each other in memory, a plain loop stands in.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, config, types
 from numba.extending import intrinsic, overload
 
 from pegasos.core.llvm_lanes import everywhere
@@ -69,6 +72,22 @@ def _add_tile(typing_context: Any, X: Any, n: Any, j: Any, k: Any, out: Any) -> 
     return types.void(X, n, j, k, out), generate
 
 
+def _is_plain(X: Any, out: Any) -> bool:
+    """Whether these arrays are for the plain loop."""
+    in_order = all(a.layout == "C" and a.aligned and a.ndim == 2 for a in (X, out))
+    floats = X.dtype in (types.float32, types.float64) and out.dtype == types.float64
+    return bool(config.BOUNDSCHECK) or not (in_order and floats)
+
+
+def _plain_tile(X: Any, n: Any, j: Any, k: Any, out: Any) -> None:
+    for r in range(n):
+        for a in range(j, j + SIDE):
+            for b in range(k, k + SIDE):
+                out[a, b] += X[r, a] * X[r, b]
+
+
 @overload(add_tile, strict=False)
 def _overload_add_tile(X: Any, n: Any, j: Any, k: Any, out: Any) -> Any:
+    if _is_plain(X, out):
+        return _plain_tile
     return lambda X, n, j, k, out: _add_tile(X, np.int64(n), np.int64(j), np.int64(k), out)

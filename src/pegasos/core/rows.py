@@ -4,8 +4,8 @@ A matrix of n rows and d columns is seen as one of d + 1 columns, the last of wh
 in every row (0 for no intercept). It is never stored. A weight vector w has d + 1 entries.
 
 The verbs `row_*` are for hot loops, those of `core.many` for many weight vectors at a time;
-`products`, `combine` and `gram` are the whole-matrix operations of `core.matrix`. To add a storage,
-write its NamedTuple (with a field `bias`) and these verbs.
+`products` and `combine` of `core.matrix` and `gram` of `core.gram` are for whole matrices. To add a
+storage, write its NamedTuple (with a field `bias`) and these verbs.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ def rows_axpy(rows: Any, a: np.ndarray, start: int, stop: int, w: np.ndarray) ->
 
 @generic
 def row_write(rows: Any, i: int, a: float, out: np.ndarray) -> None:
-    """out = a x_i, the virtual column included"""
+    """out = a x_i, the virtual column included; of a longer `out` the rest may become 0"""
     out[:] = 0.0
-    row_axpy(rows, i, a, out)
+    row_axpy(rows, i, a, out[: n_columns(rows) + 1])
 
 
 @generic
@@ -112,7 +112,7 @@ def row_squares(rows: Any, i: int, a: float, out: np.ndarray) -> None:
 
 @generic
 def row_outer(rows: Any, i: int, a: float, out: np.ndarray) -> None:
-    """out += a x_i x_i', lower triangle (columns of a row are sorted)"""
+    """out += a x_i x_i', lower triangle (columns of a row are sorted); `out` may be larger"""
 
 
 @generic

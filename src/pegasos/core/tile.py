@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pegasos.core.dispatch import helper
-
 SIDE = 8
 
 
-@helper
-def tiled(columns):
+def tiled(columns: int) -> int:
     """So many columns in whole tiles."""
     return -(-columns // SIDE) * SIDE
 

@@ -1,4 +1,4 @@
-"""Mapped rows as a storage: the operations of `core.matrix` on phi(x_1), ..., phi(x_n).
+"""Mapped rows as a storage: `core.matrix` and `core.gram` on phi(x_1), ..., phi(x_n).
 
 Nothing is stored but the rows as they were given. A block of raw features is computed when it is
 used, and forgotten: the image of all rows never exists. There is no access row by row, so these

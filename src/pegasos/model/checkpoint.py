@@ -70,7 +70,8 @@ _KEPT_OF_PROBLEM = ("q", "center", "free")
 _BY_ROW = frozenset(
     "a alpha h listed lo order over q response s S scores slopes stays u under up".split()
 )
-_INDICES = frozenset(("order", "listed", "often", "excerpt"))
+_INDICES = frozenset(("order", "listed", "often", "excerpt", "columns"))
+_OF_COLUMNS = frozenset(("often", "columns"))
 _BY_WEIGHT = frozenset(("w", "v", "center", "gradient", "diagonal"))
 _BY_CLASS = frozenset(("alpha", "S", *_BY_WEIGHT))  # besides, if the problem is of several classes
 
@@ -235,8 +236,8 @@ class _Reader:
             shape = wanted[name] + (self.problem.center.shape[1:] if name in _BY_CLASS else ())
             if array.shape[: len(shape)] != shape:
                 raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
-        most, what = {"often": (width, "columns")}.get(name, (n, "rows"))
+        most, what = (width, "columns") if name in _OF_COLUMNS else (n, "rows")
         if name in _INDICES and not np.all((array >= 0) & (array < most)):
             raise ValueError(f"{name}: not one of {most} {what}")
-        if name in ("often", "excerpt") and np.any(array[1:] <= array[:-1]):
+        if name in ("often", "excerpt", "columns") and np.any(array[1:] <= array[:-1]):
             raise ValueError(f"{name}: {what} do not ascend")

@@ -154,7 +154,7 @@ def compare(
 
 def warm_up(problem: Problem, methods: Mapping[str, Method], test: Holdout | None = None) -> None:
     """Compile what a comparison runs, on a problem of the same kind with few rows."""
-    run(Auto(), problem, Stop(max_epochs=30))
+    run(Auto(), problem, Stop(ACCURACY, max_epochs=30))
     rehearse(problem)
     for method in methods.values():
         curve(problem, method, Limit(3, math.inf), 0, test)

@@ -2,7 +2,7 @@
 
 Coordinate descent pays for C ||x||^2: it needs about 4 + 12 mean(c_i q_i) passes to a relative
 gap of 1e-3 (measured over a9a, ijcnn1, magic04, spambase, mnist, C from 0.01 to 10; within a
-factor of two), and for each further digit about as many again. Newton's method needs some twenty
+factor of two), and 12 mean(c_i q_i) again for each further digit. Newton's method needs some twenty
 steps whatever C, each with a d x d Gram matrix, or six after those on a sample; if the loss is
 smooth, about four after those on a sample, each with that matrix or a few products (`newton_cg`).
 Both are counted in nanoseconds of row work and compared. Descent goes on beyond its budget while
@@ -204,7 +204,7 @@ def _plan(problem: Problem, goal: float, together: float = 1.0) -> tuple[str, fl
         quick = _settles(problem.loss) or is_curved(problem)
         budget = np.inf if quick else FEW_EPOCHS
         return "dual", budget, f"{d} columns: too many for a d x d matrix"
-    passes = 4.0 + 12.0 * _digits(goal) * float(problem.c @ problem.q) / n
+    passes = 4.0 + 12.0 * _times(goal) * float(problem.c @ problem.q) / n
     worth = _newton_in_passes(problem, smooth) * (1.0 if smooth else together)
     reason = f"descent would take about {passes:.0f} passes, Newton as long as {worth:.0f}"
     if passes < worth:
@@ -214,9 +214,9 @@ def _plan(problem: Problem, goal: float, together: float = 1.0) -> tuple[str, fl
     return ("newton_cg", np.inf, reason) if smooth else ("newton", 300.0, reason)
 
 
-def _digits(goal: float) -> float:
-    """How often descent has to do what it does to the usual gap."""
-    return 1.0 + max(0.0, math.log10(_USUAL_GAP / max(goal, _LEAST_GAP)))
+def _times(goal: float) -> float:
+    """How often descent has to do what it does to the usual gap: once more for each digit."""
+    return 1.0 + math.log10(_USUAL_GAP / min(max(goal, _LEAST_GAP), _USUAL_GAP))
 
 
 def _newton_in_passes(problem: Problem, smooth: bool) -> float:

@@ -119,7 +119,7 @@ class Newton:
         if state.q > 0.0 and self._inner_done(problem, state, gradient):
             slower = 1.0 if state.inner >= self.patience else self.growth
             state = state._replace(alpha=state.response, q=state.q / slower, inner=0)
-            state = _respond(problem, state)
+            state = _respond(problem, _from_scratch(state))
             gradient = penalties(problem) * (state.w - problem.center) - state.v
         unit = state.q if state.q > 0.0 else 1.0
         bend = followed(problem, state.curvature, state.slopes * unit, unit, state.columns)
@@ -242,6 +242,7 @@ def _gone(problem: Problem, state: NewtonState, d, line) -> tuple[NewtonState, b
 
 
 def _gone_small(problem: Problem, state: NewtonState, d, line) -> tuple[NewtonState, bool]:
+    state = state if state.q > 0.0 else _from_scratch(state)
     at = Reached(state.w, state.scores, state.response, state.slopes, state.v)
     to, sums = reached(problem, at, (state.alpha, state.q), d, line)
     moved = state._replace(w=to.w, scores=to.scores, response=to.a, slopes=to.h, v=to.v)
@@ -250,10 +251,17 @@ def _gone_small(problem: Problem, state: NewtonState, d, line) -> tuple[NewtonSt
 
 def _respond(problem: Problem, state: NewtonState) -> NewtonState:
     """The state with response, slopes, v and gap estimate of its w."""
+    state = state if state.q > 0.0 else _from_scratch(state)
     found = proximal_responses(problem, state.alpha, state.q, state.scores, state.response)
     v = state.v + combine(problem.rows, found.shift)  # most rows stay at their bounds
     state = state._replace(response=found.a, slopes=found.h, v=v)
     return _weighed(problem, state, found.losses, found.conjugates)
+
+
+def _from_scratch(state: NewtonState) -> NewtonState:
+    """So that v is summed up anew: the rounding of what it was would stay in it for ever, and where
+    the loss has curvature every row changes anyway."""
+    return state._replace(response=np.zeros_like(state.response), v=np.zeros_like(state.v))
 
 
 def _weighed(problem: Problem, state: NewtonState, losses: float, conjugates: float) -> NewtonState:

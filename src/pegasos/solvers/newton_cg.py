@@ -13,7 +13,8 @@ Start:    the same method on a sample of the rows, their weights scaled up, unti
 Stopping: `estimate` = P(w) - D(a) = 1/2 ||g||^2, and what the imbalance of a free intercept costs;
           or P(w) - D of the response that the step foretold, a - t diag(h) X d (y left out),
           whose v is the new w - w0 but for what conjugate gradients left and for its clipping:
-          near the optimum it is better than the response at w by the condition of H.
+          near the optimum it is better than the response at w by the condition of H, and then g
+          is not computed before the next step.
 
 Lin, Weng, Keerthi, JMLR 2008 (trust region Newton); Byrd, Chin, Neveitt, Nocedal, SIAM J. Optim.
 2011 (sampled Hessians).
@@ -46,8 +47,8 @@ _USUAL = 4.0  # of their iterations with an M that is about right
 
 
 class Response(NamedTuple):
-    """At w: its scores X w, a, h, P(w), and the gap of w and `alpha`, which is a or foretold; g, if
-    anybody has needed it."""
+    """At w: its scores X w, a, h, P(w), and the gap of w and `alpha`, which is a or foretold (inf:
+    not known); g, if anybody has needed it."""
 
     w: np.ndarray
     scores: np.ndarray

@@ -32,9 +32,8 @@ class Reached(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The length of a step, whether it moved any score, sums c_i l(z_i) and c_i l*(-a_i/c_i)."""
+    """Whether a step moved any score, sums c_i l(z_i) and c_i l*(-a_i/c_i)."""
 
-    t: float
     moved: bool
     losses: float
     conjugates: float
@@ -56,7 +55,7 @@ def direction(G: np.ndarray, R: np.ndarray, gradient: np.ndarray) -> np.ndarray:
 
 def reached(problem: Problem, at: Reached, around, d: np.ndarray, line) -> tuple[Reached, Sums]:
     """Along d, by the line search of `solvers.newton`; `around`: the proximal centre alpha and q;
-    `line`: what the derivative is made of (see `next_try`)."""
+    `line`: what the derivative is made of (see `newton._line`)."""
     n, width = len(at.scores), len(at.w)
     to = Reached(*(np.empty(size) for size in (width, n, n, n, width)))
     sums = _go(problem, at, around, (d, line), (to, np.empty(n), np.empty(n)))
@@ -109,7 +108,7 @@ def _go(problem, at, around, along_d, room):
         moved |= t * along[i] != 0.0
     losses, conjugates = proximal_loop(terms, q, (alpha, to.scores, at.a), (to.a, to.h, shift))
     rows_axpy(problem.rows, shift, 0, n, to.v)
-    return t, moved, losses, conjugates
+    return moved, losses, conjugates
 
 
 @helper
