@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.contest import Outcome, contest
 from benchmarks.datasets import ALL, load
-from benchmarks.racereport import KEYS, draw, summary, tables, wide
+from benchmarks.racereport import KEYS, draw, overall, summary, tables, wide
 from benchmarks.rivals.entrants import OURS, RIVALS, pins
 from benchmarks.rivals.environments import UnavailableError
 from benchmarks.rivals.process import Problem, Worker, store
@@ -52,6 +52,7 @@ def run(plan: Plan) -> None:
             save("race", summary(rows), rows, tables(rows), pins(RIVALS))
     drawn = [row for row in rows if (row["loss"], row["eps"]) == (README[0], README[2])]
     draw(drawn or rows, HERE.parent / "docs" / "images" / "race.png")
+    into_page("README.md", "sets", overall(rows))
     short = [row for row in rows if row["set"] in SHORT]
     chosen = [row for row in short if (row["loss"], row["C"], row["eps"]) == README]
     if {row["set"] for row in chosen} >= set(SHORT):

@@ -65,6 +65,56 @@ def _sentences(rows: list[dict]) -> list[str]:
     return lines
 
 
+def overall(rows: list[dict]) -> list[str]:
+    """A table with a line for each loss and eps: how often LIBLINEAR and the faster of both get
+    there, their time as a multiple of ours, that over all cases; and who is ahead of us where."""
+    lines, ahead = [], []
+    for loss, eps in sorted({(row["loss"], row["eps"]) for row in rows}):
+        chosen = [row for row in rows if (row["loss"], row["eps"]) == (loss, eps)]
+        cases = [_with_either(case) for case in _cases(chosen) if set(BOTH) <= set(case)]
+        proven = sum(case["proven"]["ms"] is not None for case in cases)
+        what = f"{loss.replace('_', ' ')}, within {eps:g}"
+        line = {"": what, "proven by ours": f"{proven} of {len(cases)}"}
+        line |= {"LIBLINEAR": _times(cases, BOTH[0]), "over all": _bounded(cases, BOTH[0])}
+        both = {_FASTER: _times(cases, EITHER), "of both, over all": _bounded(cases, EITHER)}
+        lines.append(line | both)
+        ahead += [f"{what}: {place}" for place in _ahead(cases)]
+    told = f"Ahead of ours: {'; '.join(ahead) or 'neither of the two in any case'}."
+    return [markdown(lines), told]
+
+
+_FASTER = "the faster of LIBLINEAR and scikit-learn"
+
+
+def _mean(ratios: list[float]) -> str:
+    return f"{np.exp(np.log(ratios).mean()):.2g}" if ratios else "-"
+
+
+def _times(cases: list[dict], solver: str) -> str:
+    there = [case for case in cases if case[solver]["ms"] is not None]
+    kinds = [
+        _mean([_ratio(c, solver) for c in there if (c[solver]["set"] in TEXT) == text])
+        for text in (True, False)
+    ]
+    mean = _mean([_ratio(case, solver) for case in there])
+    return f"{len(there)} of {len(cases)}, {mean} ({', '.join(kinds)})"
+
+
+def _bounded(cases: list[dict], solver: str) -> str:
+    bounds = [_at_least(case, solver) for case in cases]
+    return "-" if None in bounds else _mean([bound for bound in bounds if bound is not None])
+
+
+def _ahead(cases: list[dict]) -> list[str]:
+    """Where the faster of both needs less time than ours."""
+    found = []
+    for case in cases:
+        row, ours = case[EITHER], case["pegasos"]["ms"]
+        if row["ms"] is not None and row["ms"] < ours:
+            found.append(f"{row['set']} at C = {row['C']:g} ({row['ms']:.2g} ms, ours {ours:.2g})")
+    return found
+
+
 def _with_either(case: dict[str, dict]) -> dict[str, dict]:
     """With a row for the faster of both; where neither got there, it takes as long as either."""
     if not set(BOTH) <= set(case):

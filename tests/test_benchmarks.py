@@ -10,7 +10,7 @@ import pytest
 from benchmarks.contest import contest
 from benchmarks.objective import LOSSES, objective
 from benchmarks.race import best_known
-from benchmarks.racereport import summary, tables
+from benchmarks.racereport import overall, summary, tables
 from benchmarks.rivals import liblinear
 from benchmarks.rivals.entrants import ENTRANTS
 from benchmarks.rivals.environments import CACHE
@@ -105,6 +105,22 @@ def test_the_faster_of_two(package, sklearn, said) -> None:
     rows = [case | {"solver": k, "ms": ms, "failed_s": s} for k, (ms, s) in times.items()]
     lines = summary(rows)[1].splitlines()
     assert f"where both ran: reaches the goal in {said}" in lines[-1]
+
+
+def test_over_all_sets() -> None:
+    case = {"set": "pima", "loss": "hinge", "eps": 1e-3, "failed_s": 0.1}
+    times = {0.1: (10.0, 30.0, 20.0), 1.0: (10.0, None, 8.0)}
+    rows = [
+        case | {"C": C, "solver": solver, "ms": ms}
+        for C, (ours, *theirs) in times.items()
+        for solver, ms in zip(
+            ("pegasos", "proven", "liblinear", "sklearn"), (ours, ours, *theirs), strict=True
+        )
+    ]
+    table, ahead = overall(rows)
+    line = "| hinge, within 0.001 | 2 of 2 | 1 of 2, 3 (-, 3) | 5.5 | 2 of 2, 1.3 (-, 1.3) | 1.3 |"
+    assert table.splitlines()[-1] == line
+    assert ahead == "Ahead of ours: hinge, within 0.001: pima at C = 1 (8 ms, ours 10)."
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ LOSSES = {
 }
 
 KERNEL = "Gaussian kernel"
+_WIDE = 300  # columns: of fewer the steps of Newton's method are compiled as one
 
 
 def warmup() -> None:
@@ -78,14 +79,20 @@ def _fit(storage: str, dtype: str, loss: str) -> None:
     from pegasos import LinearSVC, LogisticRegression
     from pegasos.solvers.intercept import rehearse
 
+    def fit(X: Any, y: Any, solver: str, intercept: str) -> None:
+        model: Any = LogisticRegression() if loss == "logistic" else LinearSVC(loss=loss)
+        model.set_params(solver=solver, intercept=intercept, max_iter=5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, y).predict(X)
+
     for X, y in _tiny(storage, dtype):
         rehearse(_problem(X, y, loss))
         for solver, intercept in itertools.product(LOSSES[loss], ("free", "penalised")):
-            model: Any = LogisticRegression() if loss == "logistic" else LinearSVC(loss=loss)
-            model.set_params(solver=solver, intercept=intercept, max_iter=5)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                model.fit(X, y).predict(X)
+            fit(X, y, solver, intercept)
+    for X, y in _tiny(storage, dtype, d=_WIDE):
+        for solver in set(LOSSES[loss]) & {"newton"}:
+            fit(X, y, solver, "penalised")
 
 
 def _problem(X: Any, y: Any, loss: str) -> Any:
@@ -133,13 +140,13 @@ def _read() -> None:
         parse_block(Block(text, len(text)), Dialect(), np.dtype(dtype))
 
 
-def _tiny(storage: str, dtype: str, n: int = 60) -> Iterator[tuple[Any, Any]]:
+def _tiny(storage: str, dtype: str, n: int = 60, d: int = 20) -> Iterator[tuple[Any, Any]]:
     """Random rows: full ones and, in CSR, ones with few entries, whose products go another way."""
     import numpy as np
     import scipy.sparse as sp
 
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(n, 20)).astype(dtype), np.arange(n) % 2
+    X, y = rng.normal(size=(n, d)).astype(dtype), np.arange(n) % 2
     if storage == "array":
         yield X, y
         return
