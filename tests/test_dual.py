@@ -118,13 +118,13 @@ def test_the_gap_is_estimated_within_an_epoch(free):
     """Where it falls fast: after each quarter, as well as after an epoch."""
     problem, solver = _quick_problem(free)
     state, within = solver.init(problem, 0), 0
-    while state.epoch < 4:
+    while state.epoch < 3:
         before, state = state.epoch, solver.step(problem, state)
         exact = evaluate(problem, *solver.candidate(problem, state)).certificate.gap
-        if state.epoch > 1:
-            assert exact <= state.estimate <= 6.0 * exact
+        if state.epoch > 0:  # the first ones by a sample
+            assert (exact if state.epoch > 1 else 0.7 * exact) <= state.estimate <= 4.0 * exact
         within += state.epoch == before
-    assert within >= 4
+    assert within >= 6
 
 
 @pytest.mark.slow
@@ -151,12 +151,12 @@ def test_who_stops_within_an_epoch_gets_the_point_that_is_there():
 
     def enough(progress):
         asked.append(progress)
-        return len(asked) == 4  # the second quarter of the third epoch
+        return len(asked) == 4  # the third quarter of the second epoch
 
     found = run(solver, problem, Stop(tol=1e-9, callback=enough, every=1))
-    assert found.stop_reason == "callback" and [p.epoch for p in asked] == [1, 2, 2, 2]
+    assert found.stop_reason == "callback" and [p.epoch for p in asked] == [1, 1, 1, 1]
     exact = evaluate(problem, found.state.alpha).certificate
-    assert found.certificate.gap <= exact.gap < 0.7 * asked[1].certificate.gap
+    assert found.certificate.gap <= exact.gap < 0.7 * asked[0].certificate.gap
 
 
 @every_loss

@@ -12,7 +12,16 @@ from pegasos.objective.problem import make_problem
 from pegasos.solvers import auto, dual, dual_verbs
 from pegasos.solvers.driver import Driver, Stop, run
 from pegasos.solvers.dual import Dual
-from pegasos.solvers.excerpt import Excerpt, has_excerpts, kept, taken, whole
+from pegasos.solvers.excerpt import (
+    Excerpt,
+    has_excerpts,
+    kept,
+    moved_to,
+    of_all,
+    recalled,
+    taken,
+    whole,
+)
 from pegasos.solvers.intercept import FreeIntercept
 
 
@@ -271,3 +280,49 @@ def test_none_where_rows_are_many_few_or_not_by_themselves():
 
 def test_a_loss_that_sets_nobody_aside_has_none(soon):
     assert not any(state.excerpt for _, state in states(problem_of(loss=Logistic()), 30))
+
+
+def test_a_look_or_a_certificate_that_brings_nobody_back_leaves_the_excerpt(soon, monkeypatch):
+    """Moves would be copied back and forth; the answer is the same."""
+    problem, counts = problem_of(C=10.0), []
+    for keep in (True, False):
+        with monkeypatch.context() as patch:
+            copies = []
+
+            def counted(*args, copies=copies):
+                copies.append(args[2].size)
+                return taken(*args)
+
+            def all_back(state, stays):
+                return whole(state)._replace(stays=stays)
+
+            patch.setattr(dual, "taken", counted)
+            if not keep:
+                patch.setattr(dual, "recalled", all_back)
+            found = run(Dual(patience=2), problem, Stop(tol=1e-9))
+        assert found.stop_reason == "gap"
+        counts.append(len(copies))
+    assert 0 < counts[0] < counts[1]
+
+
+def test_who_is_recalled_from_outside_brings_all_rows_back(soon):
+    problem = problem_of()
+    state = next(s for _, s in states(problem) if isinstance(s.excerpt, Excerpt))
+    alpha, w, stays = of_all(state)
+    same = recalled(state, stays.copy())
+    assert same.excerpt is state.excerpt and np.array_equal(same.stays, state.stays)
+    outside = np.setdiff1d(np.arange(alpha.size), state.excerpt.rows)[0]
+    stays[outside] = True
+    back = recalled(state, stays)
+    assert back.excerpt is None and back.stays[outside] and np.array_equal(back.w, w)
+    assert np.array_equal(back.alpha, alpha)
+
+
+def test_an_exact_w_is_taken_over_on_an_excerpt(soon):
+    problem = problem_of()
+    solver, state = next(p for p in states(problem) if isinstance(p[1].excerpt, Excerpt))
+    w = whole(state).w + 1e-9 * np.arange(problem.center.size)
+    state = moved_to(state, w)
+    assert np.array_equal(whole(state).w, w)
+    size, away = state.left_out
+    assert size == pytest.approx(w @ w - state.w @ state.w, abs=1e-12) and away == size

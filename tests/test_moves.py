@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
+from pegasos.core.threads import use_threads
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.losses import (
     Hinge,
@@ -117,6 +118,22 @@ def test_a_curved_step_is_newtons_in_the_span_of_the_moves():
     )
     theta = np.linalg.solve(S.T @ H @ S, S.T @ gradient)
     assert np.allclose(step, S @ theta, rtol=1e-6, atol=1e-9 * np.abs(step).max())
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)
+def test_rows_in_pieces_give_the_same_step(loss, monkeypatch):
+    """Up to rounding; the same bits whatever the number of threads."""
+    problem, found = stiff_problem("penalised", loss), []
+    for many, threads in ((np.inf, 1), (0, 1), (0, 2)):
+        monkeypatch.setattr(moves, "_MANY", many)
+        with use_threads(threads):
+            state = Dual(patience=2).init(problem, 0)
+            while state.epoch < 8:
+                state = Dual(patience=2).step(problem, state)
+        found.append(state)
+    at_once, alone, shared = found
+    assert state.past is not None and np.allclose(at_once.w, alone.w, rtol=1e-6)
+    assert np.array_equal(alone.w, shared.w) and np.array_equal(alone.alpha, shared.alpha)
 
 
 @given(a=st.floats(0.01, 0.99))

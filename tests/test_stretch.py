@@ -24,7 +24,8 @@ from pegasos.objective.problem import make_problem
 from pegasos.objective.stretch import ENOUGH, stretched
 from pegasos.solvers import dual_verbs, lanes
 from pegasos.solvers.driver import Stop, run
-from pegasos.solvers.dual import Dual, place_of
+from pegasos.solvers.dual import Dual
+from pegasos.solvers.dual_state import place_of
 from pegasos.solvers.dual_verbs import gap_at, recall
 from pegasos.solvers.lanes import Goal, Lane, Many
 from pegasos.solvers.stops import Validation

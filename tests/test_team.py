@@ -158,6 +158,21 @@ def test_threads_that_work_against_each_other_retreat(monkeypatch, loss, threads
     assert gaps[1] <= 3.0 * gaps[0]
 
 
+def test_after_a_second_order_step_one_thread_begins():
+    """All rows have the same to correct, and each thread would."""
+    problem, solver, alone = problem_of(1), Dual(patience=2), []
+    with use_threads(2):
+        state = solver.init(problem, 0)
+        while state.epoch < 6:
+            if state.cursor == 0 and state.past is not None:
+                (first, last), threads = dual._next(problem, state)
+                alone.append((first, last) == (0, max(1, state.active // 16)) and threads == 1)
+            elif state.cursor > 0:
+                assert dual._next(problem, state) == ((state.cursor, state.active), 2)
+            state = solver.step(problem, state)
+    assert len(alone) > 2 and all(alone)
+
+
 @pytest.mark.bounds
 @pytest.mark.parametrize("intercept", ["none", "penalised"])
 @given(seed=SEEDS)

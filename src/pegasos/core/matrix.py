@@ -94,7 +94,7 @@ def _sqnorms(rows, out, start, stop):
 def products(rows: Any, w: np.ndarray) -> np.ndarray:
     """X w, the virtual column included."""
     out = np.empty(n_rows(rows))
-    run_blocks(lambda s, e: _products(rows, w, out, s, e), n_rows(rows), _block(rows))
+    run_blocks(lambda s, e: _products(rows, w, out, s, e), n_rows(rows), row_block(rows))
     return out
 
 
@@ -104,7 +104,7 @@ def all_products(rows: Any, W: np.ndarray) -> np.ndarray:
     n, width = n_rows(rows), n_columns(rows) + 1
     out = np.empty((n, W.shape[1]))
     if n_entries(rows) < 0.1 * n * width:
-        block = _block(rows, times=W.shape[1])
+        block = row_block(rows, times=W.shape[1])
         run_blocks(lambda s, e: _all_products(rows, W, out, s, e), n, block)
         return out
     ones, size = np.ones(n), max(16, (1 << 17) // width)  # rows written out for BLAS, in cache
@@ -116,7 +116,7 @@ def all_products(rows: Any, W: np.ndarray) -> np.ndarray:
             write_out(rows, ones, np.arange(s, e), written[: e - s])
             np.matmul(written[: e - s], W, out=out[s:e])
 
-    run_blocks(part, n, max(size, _block(rows, times=W.shape[1])))
+    run_blocks(part, n, max(size, row_block(rows, times=W.shape[1])))
     return out
 
 
@@ -156,7 +156,7 @@ def _summed(rows: Any, add: Callable[[np.ndarray, int, int], Any]) -> np.ndarray
 def lane_products(rows: Any, W: np.ndarray) -> np.ndarray:
     """X W for a W of float64 lines; each row is read once."""
     out = lines(n_rows(rows), np.float64)
-    block = _block(rows, times=LANES)
+    block = row_block(rows, times=LANES)
     run_blocks(lambda s, e: _lane_products(rows, W, out, s, e), n_rows(rows), block)
     return out
 
@@ -190,12 +190,15 @@ def all_combine(rows: Any, A: np.ndarray) -> np.ndarray:
 @generic
 def sqnorms(rows: Any) -> np.ndarray:
     """||x_i||^2 of all rows, the virtual column included."""
-    out, block = np.empty(n_rows(rows)), _block(rows, times=1 / 3)  # there are no weights to fetch
+    out, block = (
+        np.empty(n_rows(rows)),
+        row_block(rows, times=1 / 3),
+    )  # there are no weights to fetch
     run_blocks(lambda s, e: _sqnorms(rows, out, s, e), n_rows(rows), block)
     return out
 
 
-def _block(rows: Any, most: float = np.inf, times: float = 1.0) -> int:
+def row_block(rows: Any, most: float = np.inf, times: float = 1.0) -> int:
     """Rows in a block, of `most` equal ones at most, for so many times the work of a product."""
     n = n_rows(rows)
     work = times * n * (row_work(rows) + 3.0)
@@ -205,13 +208,13 @@ def _block(rows: Any, most: float = np.inf, times: float = 1.0) -> int:
 
 def is_one_block(rows: Any) -> bool:
     """Whether threads would not share a product."""
-    return _block(rows) >= n_rows(rows)
+    return row_block(rows) >= n_rows(rows)
 
 
 def _sum_block(rows: Any) -> int:
     """The same for blocks with a private sum over columns, which entries have to outweigh."""
     full = n_entries(rows) // (n_columns(rows) + 1)
-    return _block(rows, max(full // _COPY, min(2, full // _HALVES)))
+    return row_block(rows, max(full // _COPY, min(2, full // _HALVES)))
 
 
 @hot

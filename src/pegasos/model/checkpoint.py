@@ -24,6 +24,7 @@ from pegasos.solvers import (
     auto,
     driver,
     dual,
+    dual_state,
     excerpt,
     intercept,
     interior,
@@ -34,7 +35,7 @@ from pegasos.solvers import (
     stops,
 )
 
-FORMAT, VERSION = "pegasos-checkpoint", 8
+FORMAT, VERSION = "pegasos-checkpoint", 9
 
 
 class Finished(NamedTuple):
@@ -56,7 +57,7 @@ class Solved(NamedTuple):
 _TYPES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        *(auto.Auto, auto.AutoState, auto.Choice, dual.Dual, dual.DualState),
+        *(auto.Auto, auto.AutoState, auto.Choice, dual.Dual, dual_state.DualState),
         *(intercept.FreeIntercept, intercept.InterceptState, newton.Newton, newton.NewtonState),
         *(newton.Curvature, interior.Interior, interior.InteriorState, interior.Point),
         *(newton_cg.NewtonCG, newton_cg.NewtonCGState, newton_cg.Response),
@@ -170,7 +171,7 @@ class _Writer:
         if isinstance(value, Problem | MulticlassProblem):
             parts = {key: self.encode(getattr(value, key)) for key in _KEPT_OF_PROBLEM}
             return {"type": "Problem", "bias": self.encode(float(value.rows.bias)), **parts}
-        if isinstance(value, dual.DualState):
+        if isinstance(value, dual_state.DualState):
             value = excerpt.kept(value)
         if type(value).__name__ in _TYPES:
             return {"type": type(value).__name__, "fields": self._fields(value)}
@@ -218,7 +219,7 @@ class _Reader:
         value = _TYPES[tree["type"]](**self._parts(tree["fields"]))
         if isinstance(value, moves.Moves):
             moves.check(value)
-        if isinstance(value, dual.DualState):
+        if isinstance(value, dual_state.DualState):
             excerpt.check(self.problem, value)
         return value
 

@@ -10,6 +10,9 @@ Shrinking: a variable at its bound leaves the epoch when its margin is further i
            it stays there, since ||w - w*|| <= sqrt(2 gap). Far less caution pays, with a look at
            the margins of the rows aside whenever the estimate has fallen tenfold: those left
            out wrongly come back. So they do at each certificate.
+Foresight: in a first epoch from 0 a step goes by the margin that is foreseen for the end of it
+           (see `solvers.steps.foreseen`) where the loss is smooth and c_i ||x_i||^2 small; a sample
+           of the rows then tells the gap
 Excerpt:   in late epochs the rows that stay, if they are few, are a problem of their own (see
            `solvers.excerpt`)
 Moves:     after some epochs each begins at the best point in the span of the last moves (see
@@ -29,7 +32,7 @@ Hsieh, Chang, Lin, Keerthi, Sundararajan, ICML 2008, Algorithm 3; Shalev-Shwartz
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -39,101 +42,42 @@ from pegasos.core.threads import allowed
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.stretch import ROUNDING
 from pegasos.solvers import curved_moves, moves
+from pegasos.solvers.dual_state import DualState, falls_fast, is_early, place_of
 from pegasos.solvers.dual_verbs import (
     advance,
     bend,
     gap_at,
+    gap_by_sample,
     is_shared,
     meeting_columns,
+    noise_ahead,
     part,
     recall,
     start,
 )
 from pegasos.solvers.excerpt import (
-    Excerpt,
     all_alpha,
     at_hand,
     chosen_rows,
     excerpt_size,
     has_excerpts,
+    moved_to,
+    of_all,
+    recalled,
     resumed,
     taken,
-    whole,
 )
-from pegasos.solvers.moves import Moves, no_moves, worthwhile
-from pegasos.solvers.steps import Place, Tally, near_rows, reach, sqdist, up_to_date
+from pegasos.solvers.moves import no_moves, worthwhile
+from pegasos.solvers.steps import near_rows, reach, sqdist, up_to_date
 
 _PART = 2.5e5  # ns of work: fewer are not worth a return to Python
-_FAST = 0.55  # at the end of an epoch, the root of a fall from one to the next
 _TELLING = 0.2  # of an epoch: fewer rows say little of all
+_ALONE = 16  # of an epoch one part, before threads share the others
 _FEW = 0.5  # of all rows
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
 _AT_WORK = 1 / 3  # of all rows, at most, in an excerpt
 _SMALL, _LARGE, _OF_ALL = 1 << 17, 1 << 20, 1 / 16  # its entries; a larger one is no larger part
 _SAFELY = 2.0  # times as many rows of usual length: they need not be counted
-
-
-class DualState(NamedTuple):
-    """alpha and w, the rows order[:active] of the epoch, the place in it, what it has summed.
-
-    `listed` has the same rows as they lie in memory, `stays` marks those of the next epoch; `aside`
-    is the loss of the others, as it was when they left, `mark` the estimate at which they are
-    looked at; `still` says that nothing has moved since the last exact evaluation; `visits` counts
-    steps on rows; `gain` is what the dual gained by steps since the last move was closed; `summed`
-    are the terms of the last whole epoch; k and r are those of `bend`, `often` are the
-    `meeting_columns`; with each of the `quarrels` half as many threads share an epoch. Where there
-    is an `excerpt`, arrays are of its rows and columns (see `solvers.excerpt`).
-    """
-
-    alpha: np.ndarray
-    w: np.ndarray
-    order: np.ndarray
-    listed: np.ndarray
-    stays: np.ndarray
-    rng: np.ndarray
-    active: int
-    cursor: int
-    radius: float
-    terms: float
-    losses: float
-    aside: float
-    mark: float
-    gain: float
-    moves: int
-    quarrels: int
-    visits: int
-    summed: float
-    estimate: float
-    objective: float
-    epoch: int
-    still: bool
-    exhausted: bool
-    past: Moves | None
-    k: float
-    r: float
-    often: np.ndarray
-    excerpt: Excerpt | np.ndarray | None = None
-
-    @property
-    def n(self) -> int:
-        """The number of all rows."""
-        return len(self.excerpt.alpha if isinstance(self.excerpt, Excerpt) else self.order)
-
-    @property
-    def left_out(self) -> tuple[float, float]:
-        """||w||^2 and ||w - w0||^2 on columns that the arrays leave out."""
-        part = self.excerpt
-        return (part.size, part.away) if isinstance(part, Excerpt) else (0.0, 0.0)
-
-    @property
-    def passes(self) -> float:
-        """The work done, in passes over all rows."""
-        return self.visits / self.n
-
-    def plus(self, steps: int, tally: Tally) -> DualState:
-        """After so many steps."""
-        added = {name: getattr(self, name) + x for name, x in tally._asdict().items()}
-        return self._replace(cursor=self.cursor + steps, visits=self.visits + steps, **added)
 
 
 @dataclass(frozen=True)
@@ -152,6 +96,7 @@ class Dual:
 
     def init(self, problem: Any, seed: int, alpha: np.ndarray | None = None) -> DualState:
         n = n_rows(problem.rows)
+        noise = noise_ahead(problem, alpha)
         alpha, w = start(problem, alpha)
         k, r = bend(problem)
         return DualState(
@@ -181,6 +126,7 @@ class Dual:
             past=None,
             k=k,
             r=r,
+            noise=noise,
             often=meeting_columns(problem),
         )
 
@@ -194,10 +140,10 @@ class Dual:
         if state.cursor == 0:
             state = self._begun(problem, state)
         problem = at_hand(problem, state)
-        threads = 1 if state.excerpt is not None else max(1, allowed() >> state.quarrels)
-        span = state.cursor, _pause(problem, state, threads)
-        state = state.plus(*advance(problem, place_of(state), span, threads))
-        return _underway(state) if state.cursor < state.active else self._closed(problem, state)
+        state = state.plus(*advance(problem, place_of(state), *_next(problem, state)))
+        if state.cursor < state.active:
+            return _underway(problem, state)
+        return self._closed(problem, state)
 
     def _begun(self, problem: Any, state: DualState) -> DualState:
         """The beginning of an epoch."""
@@ -211,13 +157,17 @@ class Dual:
         """The end of an epoch."""
         away = sqdist(state.w.reshape(-1), problem.center.reshape(-1)) + state.left_out[1]
         objective = 0.5 * away + state.losses + state.aside
+        if is_early(state):
+            estimate = gap_by_sample(problem, place_of(state), state.active)
+        else:
+            estimate = up_to_date(state.terms, state.summed)
         return state._replace(
             cursor=0,
             terms=0.0,
             losses=0.0,
             moves=0,
             summed=state.terms,
-            estimate=up_to_date(state.terms, state.summed),
+            estimate=estimate,
             objective=objective,
             mark=min(state.mark, _FIRST_LOOK * objective),
             radius=self.radius(state.terms),
@@ -230,16 +180,17 @@ class Dual:
         """Bring back who is aside and would move, if the estimate says that it is time."""
         if state.estimate >= state.mark or (state.excerpt is None and state.stays.all()):
             return state
-        state = whole(state)
+        alpha, w, stays = of_all(state)
         radius = min(state.radius, self.radius(state.estimate))
-        aside = recall(problem, place_of(state._replace(radius=radius)))
-        return self._listed(state._replace(radius=radius, aside=aside), state.estimate)
+        place = place_of(state)._replace(alpha=alpha, w=w, stays=stays, radius=radius)
+        state = state._replace(radius=radius, aside=recall(problem, place))
+        return self._listed(recalled(state, stays), state.estimate)
 
     def _focus(self, problem: Any, state: DualState) -> DualState:
         """Take the rows that stay as an excerpt, where they are few and will be needed often: from
         the time on when moves are remembered, but not from one certificate to the next."""
         begun = state.epoch + self.elsewhere >= min(self.patience, moves.PATIENCE)
-        if state.excerpt is not None or not begun or state.still or _falls_fast(state):
+        if state.excerpt is not None or not begun or state.still or falls_fast(state):
             return state
         staying, entries = np.count_nonzero(state.stays), n_entries(problem.rows)
         most, share = max(_LARGE, _OF_ALL * entries), staying / state.n
@@ -273,7 +224,7 @@ class Dual:
     def gap_now(self, problem: Any, state: DualState) -> float:
         """From the rows that stay, if they are few; not where an estimate tells soon enough."""
         fine = state.estimate <= ROUNDING * abs(state.objective)
-        if fine or _falls_fast(state) or state.active > _FEW * state.n:
+        if fine or falls_fast(state) or state.active > _FEW * state.n:
             return np.inf
         if state.excerpt is None:
             return gap_at(problem, place_of(state))
@@ -284,20 +235,20 @@ class Dual:
 
     def refresh(self, problem: Any, state: DualState, seen: Evaluation) -> DualState:
         """Go on from the exact w; a row whose exact margin says so stays or goes aside."""
-        state = whole(state)
-        state.w[:] = seen.w
-        state = state._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
+        state = moved_to(state, seen.w)._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
         state = self._parted(problem, state, seen.margins, seen.certificate.gap)
         estimate, done = max(state.estimate, seen.certificate.gap), state.exhausted and state.still
-        return state._replace(still=True, exhausted=done, estimate=estimate)
+        return state._replace(still=True, exhausted=done, estimate=estimate, noise=1.0)
 
     def _parted(self, problem: Any, state: DualState, margins: Any, gap: float) -> DualState:
         """All rows are of the next epoch but those that their margins set aside."""
-        state.stays[:] = True
-        state, aside = state._replace(radius=min(state.radius, self.radius(gap))), 0.0
-        if state.radius < np.inf:
-            aside = part(problem, place_of(state), margins)
-        return self._listed(state._replace(aside=aside), gap)
+        alpha, w, stays = of_all(state)
+        stays[:] = True
+        radius, aside = min(state.radius, self.radius(gap)), 0.0
+        if radius < np.inf:
+            place = place_of(state)._replace(alpha=alpha, w=w, stays=stays, radius=radius)
+            aside = part(problem, place, margins)
+        return self._listed(recalled(state._replace(radius=radius, aside=aside), stays), gap)
 
     def _listed(self, state: DualState, gap: float) -> DualState:
         """With a list of all rows, of which the next epoch takes those that stay."""
@@ -313,28 +264,35 @@ def _kind_of_moves(problem: Any, state: DualState) -> Any:
     return curved_moves if curved_moves.is_curved(problem) else None
 
 
-def _pause(problem: Any, state: DualState, threads: int) -> int:
+def _next(problem: Any, state: DualState) -> tuple[tuple[int, int], int]:
+    """The rows to go over next, and by how many threads.
+
+    After a second-order step all rows have the same to correct, and threads would each do it: one
+    begins alone.
+    """
+    threads = 1 if state.excerpt is not None else max(1, allowed() >> state.quarrels)
+    if not is_shared(problem, place_of(state), state.active, threads):
+        return (state.cursor, _pause(problem, state)), 1
+    if state.cursor == 0 and state.past is not None:
+        return (0, max(1, state.active // _ALONE)), 1
+    return (state.cursor, state.active), threads
+
+
+def _pause(problem: Any, state: DualState) -> int:
     """The end of the epoch, or of a quarter of it: where the gap falls fast, a part of an epoch may
     be all that is left to do."""
-    if not _falls_fast(state) or is_shared(problem, place_of(state), state.active, threads):
+    if not falls_fast(state):
         return state.active
     quarter = max(state.active // 4, int(_PART / max(1.0, row_work(problem.rows))))
     end = state.cursor + quarter
     return end if end + quarter // 2 < state.active else state.active
 
 
-def _falls_fast(state: DualState) -> bool:
-    return state.summed > 0.0 and state.estimate <= _FAST * state.summed
-
-
-def _underway(state: DualState) -> DualState:
+def _underway(problem: Any, state: DualState) -> DualState:
     """With an estimate within an epoch, from the share of it that is done."""
     share = state.cursor / state.active
-    if share < _TELLING or not _falls_fast(state):
+    if state.epoch > 0 and is_early(state):
+        return state._replace(estimate=gap_by_sample(problem, place_of(state), state.active))
+    if share < _TELLING or not falls_fast(state):
         return state
     return state._replace(estimate=float(up_to_date(state.terms, state.summed, share)))
-
-
-def place_of(state: DualState) -> Place:
-    where = state.alpha, state.w, state.order, state.stays
-    return Place(*where, state.radius, state.k, state.r, state.often)

@@ -11,16 +11,21 @@ import numpy as np
 
 from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
-from pegasos.core.matrix import combine, products
+from pegasos.core.matrix import combine, products, row_block
 from pegasos.core.rows import n_entries, n_rows, row_dot, row_prefetch
+from pegasos.core.threads import allowed, run_blocks
 from pegasos.data.check import frozen
-from pegasos.objective.losses import conjugate, domain, parabola, value
+from pegasos.objective.losses import conjugate, domain, is_piecewise_linear, parabola, value
 from pegasos.objective.problem import Problem
 from pegasos.objective.stretch import ENOUGH, multiple
+from pegasos.solvers.curved_moves import is_curved
 from pegasos.solvers.steps import Place, Tally, settled, steps
-from pegasos.solvers.team import frequent_columns, pace_of, team_steps
+from pegasos.solvers.team import frequent_columns, is_worth, pace_of, team_steps
 
 _AHEAD = 4  # rows between a prefetch and the use of the row
+_NOISE, _CURVED_NOISE, _GROWTH = 0.3, 0.1, 0.4  # measured on text (decision 032)
+_MOST_NOISE = 0.16  # above, what is foreseen is wrong as often as right
+_ONE_IN, _SAMPLE = 64, 256  # rows of a sample: one in so many, and so many at least
 SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
 
 
@@ -32,6 +37,19 @@ def start(problem: Any, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarra
 @generic
 def bend(problem: Any) -> tuple[float, float]:
     """k and r of `solvers.moves` if the dual is quadratic, else NaN"""
+
+
+@generic
+def noise_ahead(problem: Any, alpha: np.ndarray | None) -> float:
+    """The noise of margins in a first epoch from alpha (see `solvers.steps.foreseen`); 1: they are
+    taken as they are"""
+    return 1.0
+
+
+@generic
+def gap_by_sample(problem: Any, place: Place, active: int) -> float:
+    """The gap at w, as a few of the rows order[:active] tell it, if all others are rightly aside"""
+    return np.inf
 
 
 @generic
@@ -83,6 +101,25 @@ def _(problem):
     return parabola(problem.loss)
 
 
+@noise_ahead.register(Problem)
+def _(problem, alpha):
+    """More with more weight on each row, where w is more of single rows."""
+    n = n_rows(problem.rows)
+    begun = alpha is not None or problem.center.any() or is_worth(problem, n, allowed())
+    if begun or domain(problem.loss)[0] != 0.0 or is_piecewise_linear(problem.loss):
+        return 1.0
+    weight = float(problem.c @ problem.q) / n
+    noise = (_CURVED_NOISE if is_curved(problem) else _NOISE) * weight**_GROWTH
+    return noise if noise < _MOST_NOISE else 1.0
+
+
+@gap_by_sample.register(Problem)
+def _(problem, place, active):
+    chosen = place.order[: active : min(_ONE_IN, -(-active // _SAMPLE))].copy()
+    terms, _ = _surveyed(problem, place, chosen, *np.empty((2, chosen.size)))
+    return terms * active / chosen.size
+
+
 @meeting_columns.register(Problem)
 def _(problem):
     return frequent_columns(problem)
@@ -122,12 +159,22 @@ def _(problem, place, left_out=0.0):
     """Of a row aside the term of the gap is 0, and its loss is c l(z) - (s - 1) alpha z at s w."""
     chosen = np.flatnonzero(place.stays)
     z, c = np.empty((2, chosen.size))
-    terms, pulls = _survey(problem, place, chosen, z, c)
+    terms, pulls = _surveyed(problem, place, chosen, z, c)
     size = float(place.w @ place.w) + left_out
     line = size, pulls - size
     c = frozen(c)  # as that of a certificate: one compiled loop for both
     s = multiple(problem.loss, c, z, line, ENOUGH * terms)
     return terms - _lowered(problem.loss, c, z, line, s)
+
+
+def _surveyed(problem: Any, place: Place, chosen: Any, z: Any, c: Any) -> tuple[float, float]:
+    """`_survey` by threads."""
+
+    def part(s: int, e: int) -> tuple[float, float]:
+        return _survey(problem, place, chosen[s:e], z[s:e], c[s:e])
+
+    found = run_blocks(part, chosen.size, row_block(problem.rows))
+    return sum(terms for terms, _ in found), sum(pulls for _, pulls in found)
 
 
 @hot

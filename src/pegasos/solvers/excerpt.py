@@ -93,7 +93,7 @@ def taken(problem: Any, state: Any, rows: np.ndarray) -> Any:
     place = np.full(len(state.order), -1)
     place[rows] = np.arange(rows.size)
     listed, order = (_found(place, a[: state.active]) for a in (state.listed, state.order))
-    size, away = (_left_out(a, columns) for a in (state.w, state.w - problem.center))
+    size, away = _left_out(state.w, problem.center, columns)
     all_of = Excerpt(rows, columns, hand, state.alpha, state.w, problem.center, size, away)
     return state._replace(
         alpha=state.alpha[rows],
@@ -115,14 +115,44 @@ def all_alpha(state: Any) -> np.ndarray:
     return state.excerpt.alpha
 
 
+def of_all(state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """alpha, w, and which rows stay, of all rows."""
+    part = state.excerpt
+    if not isinstance(part, Excerpt):
+        return state.alpha, state.w, state.stays
+    part.w[part.columns] = state.w
+    stays = np.zeros(part.alpha.size, dtype=np.bool_)
+    stays[part.rows] = state.stays
+    return all_alpha(state), part.w, stays
+
+
+def moved_to(state: Any, w: np.ndarray) -> Any:
+    """The state at a w of all columns."""
+    part = state.excerpt
+    if not isinstance(part, Excerpt):
+        state.w[:] = w
+        return state
+    part.w[:] = w
+    state.w[:] = w[part.columns]
+    size, away = _left_out(w, part.center, part.columns)
+    return state._replace(excerpt=part._replace(size=size, away=away))
+
+
+def recalled(state: Any, stays: np.ndarray) -> Any:
+    """The state where these of all rows stay; still on its excerpt, if that has them all."""
+    part = state.excerpt
+    if isinstance(part, Excerpt):
+        kept = stays[part.rows]
+        if np.count_nonzero(kept) == np.count_nonzero(stays):
+            return state._replace(stays=kept)
+    return whole(state)._replace(stays=stays)
+
+
 def whole(state: Any) -> Any:
     """The state on all rows."""
     if not isinstance(state.excerpt, Excerpt):
         return state._replace(excerpt=None)
-    rows, w, alpha = state.excerpt.rows, state.excerpt.w, all_alpha(state)
-    w[state.excerpt.columns] = state.w
-    stays = np.zeros(alpha.size, dtype=np.bool_)
-    stays[rows] = state.stays
+    rows, (alpha, w, stays) = state.excerpt.rows, of_all(state)
     return state._replace(
         alpha=alpha,
         w=w,
@@ -162,10 +192,16 @@ def _found(place: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return found[found >= 0]
 
 
-def _left_out(vector: np.ndarray, columns: np.ndarray) -> float:
-    rest = vector.copy()
-    rest[columns] = 0.0
-    return float(rest @ rest)
+def _left_out(w: np.ndarray, center: np.ndarray, columns: np.ndarray) -> tuple[float, float]:
+    """||w||^2 and ||w - w0||^2 on all other columns."""
+    others = np.ones(w.size, dtype=np.bool_)
+    others[columns] = False
+    rest = w[others]
+    size = float(rest @ rest)
+    if not center.any():
+        return size, size
+    rest -= center[others]
+    return size, float(rest @ rest)
 
 
 def _padded(some: np.ndarray, length: int) -> np.ndarray:
@@ -176,14 +212,18 @@ def _padded(some: np.ndarray, length: int) -> np.ndarray:
 
 
 def _moves_on(past: Moves, rows: np.ndarray, columns: np.ndarray) -> Moves:
-    S, U = past.S[rows], np.ascontiguousarray(past.U[:, columns])
-    return past._replace(S=S, U=U, alpha=past.alpha[rows], v=past.v[columns])
+    U = np.empty((past.g.size, columns.size))
+    for line, whole_line in zip(U, past.U, strict=True):  # by twos indices are slow
+        np.take(whole_line, columns, out=line, mode="clip")
+    return past._replace(S=past.S[rows], U=U, alpha=past.alpha[rows], v=past.v[columns])
 
 
 def _moves_of_all(past: Moves, excerpt: Excerpt) -> Moves:
     rows, columns, _, alpha, w, center, _, _ = excerpt
     S, U = np.zeros((alpha.size, past.g.size)), np.zeros((past.g.size, w.size))
-    S[rows], U[:, columns] = past.S, past.U
+    S[rows] = past.S
+    for line, part in zip(U, past.U, strict=True):
+        line[columns] = part
     before, v = alpha.copy(), w - center
     before[rows], v[columns] = past.alpha, past.v
     return past._replace(S=S, U=U, alpha=before, v=v)

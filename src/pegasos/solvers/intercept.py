@@ -23,7 +23,8 @@ from pegasos.core.dispatch import generic
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.problem import Problem
 from pegasos.solvers.driver import Stop, run
-from pegasos.solvers.dual import Dual, place_of
+from pegasos.solvers.dual import Dual
+from pegasos.solvers.dual_state import place_of
 from pegasos.solvers.dual_verbs import gap_at, recall
 from pegasos.solvers.excerpt import excerpted, has_excerpts, whole
 

@@ -34,7 +34,8 @@ import numpy as np
 
 from pegasos.core.dispatch import generic, helper
 from pegasos.core.jit import hot, hot_allocating
-from pegasos.core.rows import n_rows, row_axpy, row_dot, row_work
+from pegasos.core.rows import n_entries, n_rows, row_axpy, row_dot, row_work
+from pegasos.core.threads import run_blocks
 from pegasos.objective.losses import slope
 from pegasos.objective.problem import Problem
 from pegasos.solvers.steps import Place
@@ -44,6 +45,7 @@ _EARLY = 8  # the same where each variable has a curvature of its own
 _SAME = 1e-10  # of 1: moves that agree so far say nothing new
 _NOTHING = 1e-20  # of the objective: the gain of steps in the last digit
 _COLUMNS = 1024  # of a block that stays in cache
+_MANY, _PIECES = 1 << 24, 4  # entries, from which on rows are looked at in so many pieces
 _COST = 2.0  # work between two steps in ns, for each entry of alpha and w
 
 
@@ -261,15 +263,27 @@ def aim(problem: Any, place: Place, along: tuple, dw: np.ndarray, target: np.nda
 
 @aim.register(Problem)
 def _(problem, place, along, dw, target):
-    return _aim(problem, place, along, dw, target)
+    """Rows of a very large problem in pieces, which threads share: each has a sum of its own."""
+    n = n_rows(problem.rows)
+    if n_entries(problem.rows) < _MANY:
+        return _aim(problem, place, along, dw, target, 0, n)
+
+    def piece(start: int, stop: int) -> tuple[float, np.ndarray]:
+        own = np.zeros_like(dw)
+        return _aim(problem, place, along, own, target, start, stop), own
+
+    found = run_blocks(piece, n, -(-n // _PIECES))
+    for _, own in found:
+        dw += own
+    return sum(tilt for tilt, _ in found)
 
 
 @hot
-def _aim(problem, place, along, dw, target):
+def _aim(problem, place, along, dw, target, start, stop):
     S, theta = along
     low, high = -slope(problem.loss, np.inf), -slope(problem.loss, -np.inf)
     tilt = 0.0
-    for i in range(place.alpha.shape[0]):
+    for i in range(start, stop):
         move, old = 0.0, place.alpha[i]
         for j in range(theta.shape[0]):
             move += theta[j] * S[i, j]

@@ -40,8 +40,8 @@ class Tally(NamedTuple):
 
 class Place(NamedTuple):
     """What the steps go by: the point, the order of rows, which of them stay, the radius of
-    shrinking, k and r where the dual is quadratic (see `objective.losses.parabola`), and the
-    columns in which threads meet often (see `solvers.team`)."""
+    shrinking, k and r where the dual is quadratic (see `objective.losses.parabola`), the
+    columns in which threads meet often (see `solvers.team`), and the noise of `foreseen`."""
 
     alpha: np.ndarray
     w: np.ndarray
@@ -51,6 +51,18 @@ class Place(NamedTuple):
     k: float
     r: float
     often: np.ndarray
+    noise: float = 1.0
+
+
+@helper
+def foreseen(z, share, noise):
+    """What the margin z of a row that has not moved will be when all rows have, as far as w at this
+    share of the first epoch tells: rows come in any order, so E w = share w(1), and what rows of
+    their own put into w is noise, so many times the variance of the rest.
+
+    A negative margin may be noise alone: it is left as it is, and so no step goes too far.
+    """
+    return z / (share + (1.0 - share) * noise) if z > 0.0 else z
 
 
 @helper
@@ -120,7 +132,10 @@ def steps(problem, place, w, first, last):
             place.stays[i] = False
             aside += c * value(loss, z)
             continue
-        cost, share, new = visit(loss, old, z, q, c)
+        known = z
+        if place.noise < 1.0:
+            known = foreseen(z, (s + 1.0) / order.shape[0], place.noise)
+        cost, share, new = visit(loss, old, known, q, c)
         losses += cost
         terms += share
         if new != old:

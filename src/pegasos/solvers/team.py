@@ -43,7 +43,7 @@ _ROWS = 512  # of a thread's round; of twice as many the others know too little
 _WHOLE = 8.0  # work between two meetings of all columns in ns, for each of them
 _MEETINGS = 4  # of all columns in an epoch, at least
 _ROUND, _ROUNDS = 4e4, 16  # work of a round, and their number at least, where all columns meet
-_WORTH = 1e7  # work of an epoch: below, two threads gain nothing for sure
+_WORTH = 4e6  # work of an epoch: below, two threads gain nothing for sure
 _PAYS = 32.0  # the same for each column
 
 
@@ -56,20 +56,21 @@ class Pace(NamedTuple):
 
 def frequent_columns(problem: Problem) -> np.ndarray:
     """The columns in which threads are to meet after each round; none where all of them do."""
-    shared = _is_worth(problem, n_rows(problem.rows), allowed())
+    shared = is_worth(problem, n_rows(problem.rows), allowed())
     if not shared or n_columns(problem.rows) <= 2 * _OFTEN:
         return np.empty(0, dtype=np.int64)
     return often(problem.rows, _OFTEN)
 
 
-def _is_worth(problem: Problem, active: int, threads: int) -> bool:
+def is_worth(problem: Problem, active: int, threads: int) -> bool:
+    """Whether so many rows are work for several threads."""
     work = active * max(1.0, row_work(problem.rows))
     return threads > 1 and work >= max(_WORTH, _PAYS * n_columns(problem.rows))
 
 
 def pace_of(problem: Problem, place: Place, active: int, threads: int) -> Pace | None:
     """None where meetings cost more than threads bring."""
-    if not _is_worth(problem, active, threads):
+    if not is_worth(problem, active, threads):
         return None
     work, whole = max(1.0, row_work(problem.rows)), _WHOLE * n_columns(problem.rows)
     if not place.often.size:
@@ -83,6 +84,7 @@ def team_steps(
     problem: Problem, place: Place, span: tuple[int, int], pace: Pace, threads: int
 ) -> Tally:
     """Steps on the rows order[first:last] of a span; the same bits, whoever does them."""
+    place = place._replace(noise=1.0)  # each thread knows only a part of w
     columns = place.often if pace.whole > 1 else place.often[:0]
     team = Team(
         w=place.w,
