@@ -284,7 +284,7 @@ def test_a_loss_that_sets_nobody_aside_has_none(soon):
 
 def test_a_look_or_a_certificate_that_brings_nobody_back_leaves_the_excerpt(soon, monkeypatch):
     """Moves would be copied back and forth; the answer is the same."""
-    problem, counts = problem_of(C=10.0), []
+    problem, counts, answers = problem_of(C=10.0), [], []
     for keep in (True, False):
         with monkeypatch.context() as patch:
             copies = []
@@ -302,7 +302,27 @@ def test_a_look_or_a_certificate_that_brings_nobody_back_leaves_the_excerpt(soon
             found = run(Dual(patience=2), problem, Stop(tol=1e-9))
         assert found.stop_reason == "gap"
         counts.append(len(copies))
+        answers.append(found.best.w)
     assert 0 < counts[0] < counts[1]
+    assert np.allclose(*answers, rtol=0, atol=1e-4 * np.abs(answers[0]).max())
+
+
+def test_descent_goes_on_from_a_certificate_on_its_excerpt(soon):
+    """w is that of alpha, and so are the sums over columns left out."""
+    problem, kept_by = problem_of(C=10.0), 0
+    for solver, state in states(problem):
+        if isinstance(state.excerpt, Excerpt):
+            seen = evaluate(problem, solver.candidate(problem, state)[0])
+            after = solver.refresh(problem, state, seen)
+            _, w = dual.start(problem, whole(after).alpha)
+            assert np.allclose(whole(after).w, w, rtol=0, atol=1e-12 * np.abs(w).max())
+            if after.excerpt is not None:
+                kept_by += 1
+                size = float(w @ w - after.w @ after.w)
+                assert after.left_out[0] == pytest.approx(size, abs=1e-9 * float(w @ w))
+                again = read_back(problem, after)
+                assert again.left_out == after.left_out
+    assert kept_by > 5
 
 
 def test_who_is_recalled_from_outside_brings_all_rows_back(soon):
@@ -326,3 +346,8 @@ def test_an_exact_w_is_taken_over_on_an_excerpt(soon):
     assert np.array_equal(whole(state).w, w)
     size, away = state.left_out
     assert size == pytest.approx(w @ w - state.w @ state.w, abs=1e-12) and away == size
+    center = np.random.default_rng(0).normal(size=w.size)
+    moved = moved_to(state._replace(excerpt=state.excerpt._replace(center=center)), w)
+    far = w - center
+    left = far @ far - far[state.excerpt.columns] @ far[state.excerpt.columns]
+    assert moved.left_out == pytest.approx((size, left), rel=1e-9)

@@ -6,11 +6,12 @@ from conftest import make_rows, sample_problem
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pegasos.core import matrix
 from pegasos.core.threads import use_threads
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.losses import Hinge, Logistic, Pinball, SquaredHinge
 from pegasos.objective.problem import make_problem
-from pegasos.solvers import dual, dual_verbs, team
+from pegasos.solvers import dual, dual_verbs, steps, team
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.dual_state import place_of
@@ -96,21 +97,58 @@ def test_only_from_zero_and_where_rows_weigh_little():
 
 
 def test_threads_that_share_an_epoch_take_margins_as_they_are(monkeypatch):
-    monkeypatch.setattr(team, "_WORTH", 0.0)
-    monkeypatch.setattr(team, "_PAYS", 0.0)
+    for name in ("_WORTH", "_PAYS", "_ROUND", "_WHOLE"):
+        monkeypatch.setattr(team, name, 1.0)
     problem = like_text(Logistic())
+    one = Dual().init(problem, 0)
     with use_threads(2):
-        assert noise_ahead(problem, None) == 1.0
-    assert noise_ahead(problem, None) < 1.0
+        two = Dual().init(problem, 0)
+        assert one.noise < 1.0 == two.noise
+        late = one._replace(often=two.often, rng=two.rng.copy())  # a checkpoint of one thread
+        late, two = Dual().step(problem, late), Dual().step(problem, two)
+    assert np.array_equal(late.alpha, two.alpha)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic()], ids=repr)
-def test_a_sample_tells_the_gap(loss):
-    small, large = like_text(loss, n=250), like_text(loss, n=20_000)
-    for problem, slack in ((small, 1e-9), (large, 0.3)):  # the small one is all of it
-        state = _after(problem, 1)
+def test_a_sample_tells_the_gap_and_a_little_more(loss):
+    small, large = like_text(loss, n=300), like_text(loss, n=20_000)
+    for problem, least, most in ((small, 1.0 - 1e-9, 1.0 + 1e-9), (large, 0.9, 1.8)):
+        state = _after(problem, 1)  # the sample of the small one is all of it
         told = gap_by_sample(problem, place_of(state), state.active)
-        assert told == pytest.approx(_gap(problem, state), rel=slack)
+        assert least <= told / _gap(problem, state) <= most
+
+
+def test_a_sample_of_rows_with_a_period_has_all_of_them(monkeypatch):
+    problem, seen = like_text(Logistic(), n=32_768), []
+
+    def survey(problem, place, chosen, *rest):
+        seen.append(chosen)
+        return 1.0, 0.0, 1.0
+
+    monkeypatch.setattr(dual_verbs, "_survey", survey)
+    monkeypatch.setattr(steps, "_CACHED", 0)  # groups, as of many entries
+    state = Dual()._begun(problem, Dual().init(problem, 0))
+    gap_by_sample(problem, place_of(state), state.active)
+    counts = np.bincount(np.concatenate(seen) % 16, minlength=16)
+    assert counts.sum() >= 512 and counts.min() >= 10
+
+
+def test_a_sample_of_no_rows():
+    problem = like_text(Logistic(), n=50)
+    assert gap_by_sample(problem, place_of(Dual().init(problem, 0)), 0) == 0.0
+
+
+def test_threads_share_a_survey(monkeypatch):
+    problem = like_text(Logistic())
+    place, chosen = place_of(_after(problem, 1)), np.arange(0, 2000, 3)
+    found = []
+    for block, threads in ((1e9, 1), (100.0, 1), (100.0, 2)):
+        monkeypatch.setattr(matrix, "_BLOCK", block)
+        monkeypatch.setattr(matrix, "_ALONE", block)
+        with use_threads(threads):
+            found.append(dual_verbs._surveyed(problem, place, chosen, *np.empty((2, 667))))
+    assert np.array_equal(found[1], found[2]) and np.allclose(found[0], found[1], rtol=1e-12)
 
 
 @pytest.mark.slow

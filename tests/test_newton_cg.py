@@ -237,7 +237,7 @@ def test_threads_change_nothing(loss, way, monkeypatch):
     monkeypatch.setattr(matrix, "_ALONE", 0.0)
     monkeypatch.setattr(matrix, "_BLOCK", 500)
     problem, found = tall_problem(loss), []
-    assert n_rows(problem.rows) > 4 * matrix._block(problem.rows), "many blocks"
+    assert n_rows(problem.rows) > 4 * matrix.row_block(problem.rows), "many blocks"
     for n in (1, 2):
         with use_threads(n):
             found.append(run(NewtonCG(), problem, CLOSE).best.w)

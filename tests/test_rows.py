@@ -210,7 +210,7 @@ def test_same_bits_for_any_number_of_threads(kind, monkeypatch):
     rng = np.random.default_rng(0)
     rows = make_rows(kind, random_matrix(rng, 400, 4), 1.0)
     w, a = rng.normal(size=5), rng.normal(size=400)
-    assert n_rows(rows) > 10 * matrix._block(rows), "many blocks, or the law is empty"
+    assert n_rows(rows) > 10 * matrix.row_block(rows), "many blocks, or the law is empty"
     assert n_rows(rows) > 4 * core_gram._gram_block(rows, 400)
 
     def everything():

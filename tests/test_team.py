@@ -164,12 +164,11 @@ def test_after_a_second_order_step_one_thread_begins():
     with use_threads(2):
         state = solver.init(problem, 0)
         while state.epoch < 6:
-            if state.cursor == 0 and state.past is not None:
-                (first, last), threads = dual._next(problem, state)
-                alone.append((first, last) == (0, max(1, state.active // 16)) and threads == 1)
-            elif state.cursor > 0:
-                assert dual._next(problem, state) == ((state.cursor, state.active), 2)
-            state = solver.step(problem, state)
+            begins, state = state.cursor == 0, solver.step(problem, state)
+            if begins and state.past is not None:
+                alone.append(state.cursor == max(1, state.active // 16))
+            else:
+                assert state.cursor == 0  # the others together
     assert len(alone) > 2 and all(alone)
 
 

@@ -190,10 +190,8 @@ def all_combine(rows: Any, A: np.ndarray) -> np.ndarray:
 @generic
 def sqnorms(rows: Any) -> np.ndarray:
     """||x_i||^2 of all rows, the virtual column included."""
-    out, block = (
-        np.empty(n_rows(rows)),
-        row_block(rows, times=1 / 3),
-    )  # there are no weights to fetch
+    out = np.empty(n_rows(rows))
+    block = row_block(rows, times=1 / 3)  # there are no weights to fetch
     run_blocks(lambda s, e: _sqnorms(rows, out, s, e), n_rows(rows), block)
     return out
 

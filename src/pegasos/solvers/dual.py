@@ -99,7 +99,7 @@ class Dual:
         noise = noise_ahead(problem, alpha)
         alpha, w = start(problem, alpha)
         k, r = bend(problem)
-        return DualState(
+        state = DualState(
             alpha=alpha,
             w=w,
             order=np.arange(n),
@@ -129,6 +129,8 @@ class Dual:
             noise=noise,
             often=meeting_columns(problem),
         )
+        shared = is_shared(problem, place_of(state), n, allowed())  # each thread knows a part of w
+        return state._replace(noise=1.0) if shared else state
 
     def after(self, epochs: int) -> Dual:
         """For a run that has had so many epochs elsewhere."""
@@ -178,7 +180,9 @@ class Dual:
 
     def _look(self, problem: Any, state: DualState) -> DualState:
         """Bring back who is aside and would move, if the estimate says that it is time."""
-        if state.estimate >= state.mark or (state.excerpt is None and state.stays.all()):
+        told = state.noise == 1.0 or state.epoch > 2  # not by a sample, which errs to both sides
+        nobody = state.excerpt is None and state.stays.all()
+        if state.estimate >= state.mark or nobody or not told:
             return state
         alpha, w, stays = of_all(state)
         radius = min(state.radius, self.radius(state.estimate))
@@ -238,7 +242,8 @@ class Dual:
         state = moved_to(state, seen.w)._replace(cursor=0, terms=0.0, losses=0.0, moves=0)
         state = self._parted(problem, state, seen.margins, seen.certificate.gap)
         estimate, done = max(state.estimate, seen.certificate.gap), state.exhausted and state.still
-        return state._replace(still=True, exhausted=done, estimate=estimate, noise=1.0)
+        noise = state.noise if state.epoch else 1.0  # the first epoch would begin again
+        return state._replace(still=True, exhausted=done, estimate=estimate, noise=noise)
 
     def _parted(self, problem: Any, state: DualState, margins: Any, gap: float) -> DualState:
         """All rows are of the next epoch but those that their margins set aside."""
@@ -267,14 +272,15 @@ def _kind_of_moves(problem: Any, state: DualState) -> Any:
 def _next(problem: Any, state: DualState) -> tuple[tuple[int, int], int]:
     """The rows to go over next, and by how many threads.
 
-    After a second-order step all rows have the same to correct, and threads would each do it: one
-    begins alone.
+    After a second-order step all rows have the same to correct, and threads would each do it: from
+    the time on when moves are remembered one begins an epoch alone.
     """
     threads = 1 if state.excerpt is not None else max(1, allowed() >> state.quarrels)
     if not is_shared(problem, place_of(state), state.active, threads):
         return (state.cursor, _pause(problem, state)), 1
-    if state.cursor == 0 and state.past is not None:
-        return (0, max(1, state.active // _ALONE)), 1
+    alone = max(1, state.active // _ALONE)
+    if state.past is not None and state.cursor < alone:
+        return (state.cursor, alone), 1
     return (state.cursor, state.active), threads
 
 

@@ -5,6 +5,7 @@ Those of one class against another are here, those of several classes in `solver
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,20 @@ from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine, products, row_block
 from pegasos.core.rows import n_entries, n_rows, row_dot, row_prefetch
-from pegasos.core.threads import allowed, run_blocks
+from pegasos.core.threads import run_blocks
 from pegasos.data.check import frozen
 from pegasos.objective.losses import conjugate, domain, is_piecewise_linear, parabola, value
 from pegasos.objective.problem import Problem
 from pegasos.objective.stretch import ENOUGH, multiple
 from pegasos.solvers.curved_moves import is_curved
 from pegasos.solvers.steps import Place, Tally, settled, steps
-from pegasos.solvers.team import frequent_columns, is_worth, pace_of, team_steps
+from pegasos.solvers.team import frequent_columns, pace_of, team_steps
 
 _AHEAD = 4  # rows between a prefetch and the use of the row
 _NOISE, _CURVED_NOISE, _GROWTH = 0.3, 0.1, 0.4  # measured on text (decision 032)
 _MOST_NOISE = 0.16  # above, what is foreseen is wrong as often as right
-_ONE_IN, _SAMPLE = 64, 256  # rows of a sample: one in so many, and so many at least
+_ONE_IN, _SAMPLE = 63, 256  # rows of a sample: one in so many, and so many at least
+_ERRORS = 1.5  # standard errors that are added: a certificate that comes too early costs more
 SLICE = 1 << 24  # entries between two returns to Python: below 0.1 s
 
 
@@ -48,7 +50,8 @@ def noise_ahead(problem: Any, alpha: np.ndarray | None) -> float:
 
 @generic
 def gap_by_sample(problem: Any, place: Place, active: int) -> float:
-    """The gap at w, as a few of the rows order[:active] tell it, if all others are rightly aside"""
+    """The gap at w, as a few of the rows order[:active] tell it, and a little more; all others are
+    taken to be rightly aside"""
     return np.inf
 
 
@@ -104,20 +107,22 @@ def _(problem):
 @noise_ahead.register(Problem)
 def _(problem, alpha):
     """More with more weight on each row, where w is more of single rows."""
-    n = n_rows(problem.rows)
-    begun = alpha is not None or problem.center.any() or is_worth(problem, n, allowed())
+    begun = alpha is not None or problem.center.any()
     if begun or domain(problem.loss)[0] != 0.0 or is_piecewise_linear(problem.loss):
         return 1.0
-    weight = float(problem.c @ problem.q) / n
+    weight = float(problem.c @ problem.q) / n_rows(problem.rows)
     noise = (_CURVED_NOISE if is_curved(problem) else _NOISE) * weight**_GROWTH
     return noise if noise < _MOST_NOISE else 1.0
 
 
 @gap_by_sample.register(Problem)
 def _(problem, place, active):
-    chosen = place.order[: active : min(_ONE_IN, -(-active // _SAMPLE))].copy()
-    terms, _ = _surveyed(problem, place, chosen, *np.empty((2, chosen.size)))
-    return terms * active / chosen.size
+    step = max(1, min(_ONE_IN, active // _SAMPLE) - 1) | 1  # odd: rows come in groups of 16
+    chosen = place.order[:active:step].copy()
+    terms, _, squares = _surveyed(problem, place, chosen, *np.empty((2, chosen.size)))
+    m = max(1, chosen.size)
+    error = math.sqrt(max(0.0, squares - terms * terms / m) * (1.0 - m / max(m, active)))
+    return (terms + _ERRORS * error) * active / m
 
 
 @meeting_columns.register(Problem)
@@ -159,7 +164,7 @@ def _(problem, place, left_out=0.0):
     """Of a row aside the term of the gap is 0, and its loss is c l(z) - (s - 1) alpha z at s w."""
     chosen = np.flatnonzero(place.stays)
     z, c = np.empty((2, chosen.size))
-    terms, pulls = _surveyed(problem, place, chosen, z, c)
+    terms, pulls, _ = _surveyed(problem, place, chosen, z, c)
     size = float(place.w @ place.w) + left_out
     line = size, pulls - size
     c = frozen(c)  # as that of a certificate: one compiled loop for both
@@ -167,14 +172,14 @@ def _(problem, place, left_out=0.0):
     return terms - _lowered(problem.loss, c, z, line, s)
 
 
-def _surveyed(problem: Any, place: Place, chosen: Any, z: Any, c: Any) -> tuple[float, float]:
+def _surveyed(problem: Any, place: Place, chosen: Any, z: Any, c: Any) -> np.ndarray:
     """`_survey` by threads."""
 
-    def part(s: int, e: int) -> tuple[float, float]:
+    def piece(s: int, e: int) -> tuple[float, float, float]:
         return _survey(problem, place, chosen[s:e], z[s:e], c[s:e])
 
-    found = run_blocks(part, chosen.size, row_block(problem.rows))
-    return sum(terms for terms, _ in found), sum(pulls for _, pulls in found)
+    found = run_blocks(piece, chosen.size, row_block(problem.rows))
+    return np.sum(found, axis=0) if found else np.zeros(3)
 
 
 @hot
@@ -207,18 +212,21 @@ def _recall(problem, place, margins):
 
 @hot
 def _survey(problem, place, chosen, margins, weights):
-    """Margins and weights of the chosen rows; the sums of their terms of the gap and of alpha z."""
-    n, terms, pulls = chosen.shape[0], 0.0, 0.0
+    """Margins and weights of the chosen rows; the sums of their terms of the gap, of alpha z, and
+    of the squares of the terms."""
+    n, terms, pulls, squares = chosen.shape[0], 0.0, 0.0, 0.0
     for t in range(n):
         if t + _AHEAD < n:
             row_prefetch(problem.rows, chosen[t + _AHEAD])
         i = chosen[t]
         c, alpha = problem.c[i], place.alpha[i]
         z = problem.y[i] * row_dot(problem.rows, i, place.w)
-        terms += c * (value(problem.loss, z) + conjugate(problem.loss, alpha / c)) + alpha * z
+        term = c * (value(problem.loss, z) + conjugate(problem.loss, alpha / c)) + alpha * z
+        terms += term
+        squares += term * term
         pulls += alpha * z
         margins[t], weights[t] = z, c
-    return terms, pulls
+    return terms, pulls, squares
 
 
 @hot

@@ -3,7 +3,8 @@
 Once most rows are aside, descent goes over the same few of them many times, and its second-order
 steps over all of alpha and w. Rows that are aside do not move, and neither do the weights of
 columns that only they hold. So the others are copied (see `core.compact`), and state and problem
-are those of the copy until somebody asks for all: a look at the rows aside, or a certificate.
+are those of the copy until somebody else has to move, as a look at the rows aside or a certificate
+may find, or asks for all.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ def _padded(some: np.ndarray, length: int) -> np.ndarray:
 
 def _moves_on(past: Moves, rows: np.ndarray, columns: np.ndarray) -> Moves:
     U = np.empty((past.g.size, columns.size))
-    for line, whole_line in zip(U, past.U, strict=True):  # by twos indices are slow
+    for line, whole_line in zip(U, past.U, strict=True):  # faster than U[:, columns]
         np.take(whole_line, columns, out=line, mode="clip")
     return past._replace(S=past.S[rows], U=U, alpha=past.alpha[rows], v=past.v[columns])
 

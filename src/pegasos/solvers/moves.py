@@ -46,6 +46,7 @@ _SAME = 1e-10  # of 1: moves that agree so far say nothing new
 _NOTHING = 1e-20  # of the objective: the gain of steps in the last digit
 _COLUMNS = 1024  # of a block that stays in cache
 _MANY, _PIECES = 1 << 24, 4  # entries, from which on rows are looked at in so many pieces
+_OUTWEIGH = 128  # entries to a column: or sums cost more than they spare
 _COST = 2.0  # work between two steps in ns, for each entry of alpha and w
 
 
@@ -265,7 +266,7 @@ def aim(problem: Any, place: Place, along: tuple, dw: np.ndarray, target: np.nda
 def _(problem, place, along, dw, target):
     """Rows of a very large problem in pieces, which threads share: each has a sum of its own."""
     n = n_rows(problem.rows)
-    if n_entries(problem.rows) < _MANY:
+    if n_entries(problem.rows) < max(_MANY, _OUTWEIGH * dw.size):
         return _aim(problem, place, along, dw, target, 0, n)
 
     def piece(start: int, stop: int) -> tuple[float, np.ndarray]:

@@ -56,21 +56,20 @@ class Pace(NamedTuple):
 
 def frequent_columns(problem: Problem) -> np.ndarray:
     """The columns in which threads are to meet after each round; none where all of them do."""
-    shared = is_worth(problem, n_rows(problem.rows), allowed())
+    shared = _is_worth(problem, n_rows(problem.rows), allowed())
     if not shared or n_columns(problem.rows) <= 2 * _OFTEN:
         return np.empty(0, dtype=np.int64)
     return often(problem.rows, _OFTEN)
 
 
-def is_worth(problem: Problem, active: int, threads: int) -> bool:
-    """Whether so many rows are work for several threads."""
+def _is_worth(problem: Problem, active: int, threads: int) -> bool:
     work = active * max(1.0, row_work(problem.rows))
     return threads > 1 and work >= max(_WORTH, _PAYS * n_columns(problem.rows))
 
 
 def pace_of(problem: Problem, place: Place, active: int, threads: int) -> Pace | None:
     """None where meetings cost more than threads bring."""
-    if not is_worth(problem, active, threads):
+    if not _is_worth(problem, active, threads):
         return None
     work, whole = max(1.0, row_work(problem.rows)), _WHOLE * n_columns(problem.rows)
     if not place.often.size:
@@ -84,7 +83,7 @@ def team_steps(
     problem: Problem, place: Place, span: tuple[int, int], pace: Pace, threads: int
 ) -> Tally:
     """Steps on the rows order[first:last] of a span; the same bits, whoever does them."""
-    place = place._replace(noise=1.0)  # each thread knows only a part of w
+    place = place._replace(noise=1.0)  # of a run that began with one thread
     columns = place.often if pace.whole > 1 else place.often[:0]
     team = Team(
         w=place.w,
