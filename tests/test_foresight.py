@@ -15,7 +15,7 @@ from pegasos.solvers import dual, dual_verbs, steps, team
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.dual_state import place_of
-from pegasos.solvers.dual_verbs import gap_by_sample, noise_ahead
+from pegasos.solvers.dual_verbs import noise_ahead, sampled
 from pegasos.solvers.intercept import FreeIntercept
 from pegasos.solvers.steps import foreseen
 
@@ -115,8 +115,10 @@ def test_a_sample_tells_the_gap_and_a_little_more(loss):
     small, large = like_text(loss, n=300), like_text(loss, n=20_000)
     for problem, least, most in ((small, 1.0 - 1e-9, 1.0 + 1e-9), (large, 0.9, 1.8)):
         state = _after(problem, 1)  # the sample of the small one is all of it
-        told = gap_by_sample(problem, place_of(state), state.active)
+        told, losses = sampled(problem, place_of(state), state.active)
         assert least <= told / _gap(problem, state) <= most
+        primal = evaluate(problem, state.alpha).certificate.primal
+        assert 0.5 * state.w @ state.w + losses == pytest.approx(primal, rel=most - 1.0)
 
 
 def test_a_sample_of_rows_with_a_period_has_all_of_them(monkeypatch):
@@ -124,19 +126,19 @@ def test_a_sample_of_rows_with_a_period_has_all_of_them(monkeypatch):
 
     def survey(problem, place, chosen, *rest):
         seen.append(chosen)
-        return 1.0, 0.0, 1.0
+        return 1.0, 0.0, 1.0, 1.0
 
     monkeypatch.setattr(dual_verbs, "_survey", survey)
     monkeypatch.setattr(steps, "_CACHED", 0)  # groups, as of many entries
     state = Dual()._begun(problem, Dual().init(problem, 0))
-    gap_by_sample(problem, place_of(state), state.active)
+    sampled(problem, place_of(state), state.active)
     counts = np.bincount(np.concatenate(seen) % 16, minlength=16)
     assert counts.sum() >= 512 and counts.min() >= 10
 
 
 def test_a_sample_of_no_rows():
     problem = like_text(Logistic(), n=50)
-    assert gap_by_sample(problem, place_of(Dual().init(problem, 0)), 0) == 0.0
+    assert sampled(problem, place_of(Dual().init(problem, 0)), 0) == (0.0, 0.0)
 
 
 def test_threads_share_a_survey(monkeypatch):

@@ -29,6 +29,7 @@ from pegasos.solvers.stops import Scored, Validation, best_scoring, heeding, hel
 
 _DOUBT = 0.4  # of the estimate: what the gap may be as long as nobody has told it
 _LONG, _MORE_DOUBT = 20, 0.15  # the same after so many epochs
+_SURELY = 0.8  # of the goal: after a certificate that ended nothing the next may come at once
 _HOPE = 0.8  # of the share that was told: what it may be the next time
 
 
@@ -237,7 +238,14 @@ class Driver:
         goal = self.stop.tol * state.objective
         low = max(goal, 0.03 * self._last_gap)
         ripe = state.epoch >= self._next_check or state.estimate <= low
-        return (ripe and state.epoch >= self._not_before) or self._nearer(goal)
+        if ripe and (state.epoch >= self._not_before or self._made_up(goal)):
+            return True
+        return self._nearer(goal)
+
+    def _made_up(self, goal: float) -> bool:
+        """Whether the gap is there now, as its share of the estimate, when last told, says."""
+        estimate = self.state.estimate
+        return estimate < self._asked and max(self._share, 1.0) * estimate <= _SURELY * goal
 
     def _nearer(self, goal: float) -> bool:
         """Whether the gap is there already, asked where the estimate is not far above."""

@@ -47,12 +47,12 @@ from pegasos.solvers.dual_verbs import (
     advance,
     bend,
     gap_at,
-    gap_by_sample,
     is_shared,
     meeting_columns,
     noise_ahead,
     part,
     recall,
+    sampled,
     start,
 )
 from pegasos.solvers.excerpt import (
@@ -68,7 +68,7 @@ from pegasos.solvers.excerpt import (
     taken,
 )
 from pegasos.solvers.moves import no_moves, worthwhile
-from pegasos.solvers.steps import near_rows, reach, sqdist, up_to_date
+from pegasos.solvers.steps import Place, near_rows, reach, sqdist, up_to_date
 
 _PART = 2.5e5  # ns of work: fewer are not worth a return to Python
 _TELLING = 0.2  # of an epoch: fewer rows say little of all
@@ -142,7 +142,8 @@ class Dual:
         if state.cursor == 0:
             state = self._begun(problem, state)
         problem = at_hand(problem, state)
-        state = state.plus(*advance(problem, place_of(state), *_next(problem, state)))
+        place = place_of(state)
+        state = state.plus(*advance(problem, place, *_next(problem, state, place)))
         if state.cursor < state.active:
             return _underway(problem, state)
         return self._closed(problem, state)
@@ -157,12 +158,10 @@ class Dual:
 
     def _closed(self, problem: Any, state: DualState) -> DualState:
         """The end of an epoch."""
-        away = sqdist(state.w.reshape(-1), problem.center.reshape(-1)) + state.left_out[1]
-        objective = 0.5 * away + state.losses + state.aside
+        estimate, losses = up_to_date(state.terms, state.summed), state.losses
         if is_early(state):
-            estimate = gap_by_sample(problem, place_of(state), state.active)
-        else:
-            estimate = up_to_date(state.terms, state.summed)
+            estimate, losses = sampled(problem, place_of(state), state.active)
+        objective = _penalty(problem, state) + losses + state.aside
         return state._replace(
             cursor=0,
             terms=0.0,
@@ -269,14 +268,14 @@ def _kind_of_moves(problem: Any, state: DualState) -> Any:
     return curved_moves if curved_moves.is_curved(problem) else None
 
 
-def _next(problem: Any, state: DualState) -> tuple[tuple[int, int], int]:
+def _next(problem: Any, state: DualState, place: Place) -> tuple[tuple[int, int], int]:
     """The rows to go over next, and by how many threads.
 
     After a second-order step all rows have the same to correct, and threads would each do it: from
     the time on when moves are remembered one begins an epoch alone.
     """
     threads = 1 if state.excerpt is not None else max(1, allowed() >> state.quarrels)
-    if not is_shared(problem, place_of(state), state.active, threads):
+    if not is_shared(problem, place, state.active, threads):
         return (state.cursor, _pause(problem, state)), 1
     alone = max(1, state.active // _ALONE)
     if state.past is not None and state.cursor < alone:
@@ -294,11 +293,18 @@ def _pause(problem: Any, state: DualState) -> int:
     return end if end + quarter // 2 < state.active else state.active
 
 
+def _penalty(problem: Any, state: DualState) -> float:
+    away = sqdist(state.w.reshape(-1), problem.center.reshape(-1)) + state.left_out[1]
+    return 0.5 * away
+
+
 def _underway(problem: Any, state: DualState) -> DualState:
     """With an estimate within an epoch, from the share of it that is done."""
     share = state.cursor / state.active
     if state.epoch > 0 and is_early(state):
-        return state._replace(estimate=gap_by_sample(problem, place_of(state), state.active))
+        estimate, losses = sampled(problem, place_of(state), state.active)
+        objective = _penalty(problem, state) + losses + state.aside
+        return state._replace(estimate=estimate, objective=objective)
     if share < _TELLING or not falls_fast(state):
         return state
     return state._replace(estimate=float(up_to_date(state.terms, state.summed, share)))

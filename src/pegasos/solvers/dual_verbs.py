@@ -49,10 +49,10 @@ def noise_ahead(problem: Any, alpha: np.ndarray | None) -> float:
 
 
 @generic
-def gap_by_sample(problem: Any, place: Place, active: int) -> float:
-    """The gap at w, as a few of the rows order[:active] tell it, and a little more; all others are
-    taken to be rightly aside"""
-    return np.inf
+def sampled(problem: Any, place: Place, active: int) -> tuple[float, float]:
+    """The gap at w and a little more, and the loss, as a few of the rows order[:active] tell them;
+    all others are taken to be rightly aside"""
+    return np.inf, np.inf
 
 
 @generic
@@ -115,14 +115,14 @@ def _(problem, alpha):
     return noise if noise < _MOST_NOISE else 1.0
 
 
-@gap_by_sample.register(Problem)
+@sampled.register(Problem)
 def _(problem, place, active):
     step = max(1, min(_ONE_IN, active // _SAMPLE) - 1) | 1  # odd: rows come in groups of 16
     chosen = place.order[:active:step].copy()
-    terms, _, squares = _surveyed(problem, place, chosen, *np.empty((2, chosen.size)))
+    terms, _, squares, losses = _surveyed(problem, place, chosen, *np.empty((2, chosen.size)))
     m = max(1, chosen.size)
     error = math.sqrt(max(0.0, squares - terms * terms / m) * (1.0 - m / max(m, active)))
-    return (terms + _ERRORS * error) * active / m
+    return (terms + _ERRORS * error) * active / m, losses * active / m
 
 
 @meeting_columns.register(Problem)
@@ -164,7 +164,7 @@ def _(problem, place, left_out=0.0):
     """Of a row aside the term of the gap is 0, and its loss is c l(z) - (s - 1) alpha z at s w."""
     chosen = np.flatnonzero(place.stays)
     z, c = np.empty((2, chosen.size))
-    terms, pulls, _ = _surveyed(problem, place, chosen, z, c)
+    terms, pulls, _, _ = _surveyed(problem, place, chosen, z, c)
     size = float(place.w @ place.w) + left_out
     line = size, pulls - size
     c = frozen(c)  # as that of a certificate: one compiled loop for both
@@ -172,14 +172,16 @@ def _(problem, place, left_out=0.0):
     return terms - _lowered(problem.loss, c, z, line, s)
 
 
-def _surveyed(problem: Any, place: Place, chosen: Any, z: Any, c: Any) -> np.ndarray:
+def _surveyed(problem: Any, place: Place, chosen: Any, z: Any, c: Any) -> tuple[float, ...]:
     """`_survey` by threads."""
 
-    def piece(s: int, e: int) -> tuple[float, float, float]:
+    def piece(s: int, e: int) -> tuple[float, float, float, float]:
         return _survey(problem, place, chosen[s:e], z[s:e], c[s:e])
 
     found = run_blocks(piece, chosen.size, row_block(problem.rows))
-    return np.sum(found, axis=0) if found else np.zeros(3)
+    if len(found) == 1:
+        return found[0]
+    return tuple(sum(each[k] for each in found) for k in range(4))
 
 
 @hot
@@ -212,21 +214,23 @@ def _recall(problem, place, margins):
 
 @hot
 def _survey(problem, place, chosen, margins, weights):
-    """Margins and weights of the chosen rows; the sums of their terms of the gap, of alpha z, and
-    of the squares of the terms."""
-    n, terms, pulls, squares = chosen.shape[0], 0.0, 0.0, 0.0
+    """Margins and weights of the chosen rows; the sums of their terms of the gap, of alpha z, of
+    the squares of the terms, and of their losses."""
+    n, terms, pulls, squares, losses = chosen.shape[0], 0.0, 0.0, 0.0, 0.0
     for t in range(n):
         if t + _AHEAD < n:
             row_prefetch(problem.rows, chosen[t + _AHEAD])
         i = chosen[t]
         c, alpha = problem.c[i], place.alpha[i]
         z = problem.y[i] * row_dot(problem.rows, i, place.w)
-        term = c * (value(problem.loss, z) + conjugate(problem.loss, alpha / c)) + alpha * z
+        cost = c * value(problem.loss, z)
+        term = cost + c * conjugate(problem.loss, alpha / c) + alpha * z
+        losses += cost
         terms += term
         squares += term * term
         pulls += alpha * z
         margins[t], weights[t] = z, c
-    return terms, pulls, squares
+    return terms, pulls, squares, losses
 
 
 @hot

@@ -63,8 +63,10 @@ def frequent_columns(problem: Problem) -> np.ndarray:
 
 
 def _is_worth(problem: Problem, active: int, threads: int) -> bool:
+    if threads == 1:
+        return False
     work = active * max(1.0, row_work(problem.rows))
-    return threads > 1 and work >= max(_WORTH, _PAYS * n_columns(problem.rows))
+    return work >= _WORTH and work >= _PAYS * n_columns(problem.rows)
 
 
 def pace_of(problem: Problem, place: Place, active: int, threads: int) -> Pace | None:
