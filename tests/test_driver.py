@@ -234,3 +234,17 @@ def test_auto_counts_with_the_gap_that_is_wanted():
         "newton",
         "newton",
     ]
+
+
+@pytest.mark.parametrize(
+    ("share", "estimate", "due"),
+    [(2.0, 3.9e-4, True), (2.0, 4.1e-4, False), (0.5, 7.9e-4, True), (0.5, 8.1e-4, False)],
+)
+def test_a_certificate_that_ended_nothing_may_be_followed_at_once(problem, share, estimate, due):
+    """In the same epoch, where the gap is there by the share of the estimate that it told."""
+    driver = Driver(Dual(), problem, Stop(tol=1e-3))
+    driver.state = driver.state._replace(epoch=1, objective=1.0, estimate=estimate)
+    driver._certified, driver._not_before, driver._share, driver._asked = 1, 2, share, 9e-4
+    assert driver._due() is due
+    driver._share = np.nan  # nothing has been told
+    assert not driver._due()
