@@ -11,7 +11,7 @@ from pegasos.core.threads import use_threads
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.losses import Hinge, Logistic, Pinball, SquaredHinge
 from pegasos.objective.problem import make_problem
-from pegasos.solvers import dual, dual_verbs, steps, team
+from pegasos.solvers import dual, dual_verbs, team
 from pegasos.solvers.driver import Stop, run
 from pegasos.solvers.dual import Dual
 from pegasos.solvers.dual_state import place_of
@@ -118,7 +118,7 @@ def test_a_sample_tells_the_gap_and_a_little_more(loss):
         told, losses = sampled(problem, place_of(state), state.active)
         assert least <= told / _gap(problem, state) <= most
         primal = evaluate(problem, state.alpha).certificate.primal
-        assert 0.5 * state.w @ state.w + losses == pytest.approx(primal, rel=most - 1.0)
+        assert 0.5 * state.w @ state.w + losses == pytest.approx(primal, rel=0.2 * (most - 1.0))
 
 
 def test_a_sample_of_rows_with_a_period_has_all_of_them(monkeypatch):
@@ -129,7 +129,7 @@ def test_a_sample_of_rows_with_a_period_has_all_of_them(monkeypatch):
         return 1.0, 0.0, 1.0, 1.0
 
     monkeypatch.setattr(dual_verbs, "_survey", survey)
-    monkeypatch.setattr(steps, "_CACHED", 0)  # groups, as of many entries
+    monkeypatch.setattr(dual, "near_rows", lambda rows: 16)  # as of many entries
     state = Dual()._begun(problem, Dual().init(problem, 0))
     sampled(problem, place_of(state), state.active)
     counts = np.bincount(np.concatenate(seen) % 16, minlength=16)

@@ -126,6 +126,7 @@ def test_rows_in_pieces_give_the_same_step(loss, monkeypatch):
     problem, found = stiff_problem("penalised", loss), []
     for many, threads in ((np.inf, 1), (0, 1), (0, 2)):
         monkeypatch.setattr(moves, "_MANY", many)
+        monkeypatch.setattr(moves, "_OUTWEIGH", 0)
         with use_threads(threads):
             state = Dual(patience=2).init(problem, 0)
             while state.epoch < 8:
