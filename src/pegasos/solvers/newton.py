@@ -30,7 +30,17 @@ from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import domain, is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import diagonal_of, factor
-from pegasos.solvers.newton_small import Reached, direction, is_small, is_there, next_try, reached
+from pegasos.solvers.newton_small import (
+    Reached,
+    begun,
+    is_precise,
+    is_small,
+    is_there,
+    most_changed,
+    next_try,
+    reached,
+    weighed,
+)
 from pegasos.solvers.responses import proximal_pull, proximal_responses
 from pegasos.solvers.sample import SHARE, sampled, stride
 
@@ -41,7 +51,8 @@ _BEGUN = -1  # inner steps, where a sample is to come first
 class Curvature(NamedTuple):
     """G = X' diag(u) X, kept between steps: few of the u change from one step to the next.
 
-    `mass` is the largest sum u_i ||x_i||^2 behind G, the measure of its rounding errors.
+    `mass` is the largest sum u_i ||x_i||^2 behind G, the measure of its rounding errors. Of a small
+    table G is the lower triangle over all columns, in whole tiles.
     """
 
     u: np.ndarray
@@ -51,7 +62,8 @@ class Curvature(NamedTuple):
 
 
 class NewtonState(NamedTuple):
-    """w and its scores X w; proximal centre alpha and weight q; at w the response a, h, X'ya."""
+    """w and its scores X w; proximal centre alpha and weight q; at w the response a, h, X'ya, and
+    what these leave of the gradient, as a part of the gap."""
 
     w: np.ndarray
     scores: np.ndarray
@@ -65,6 +77,7 @@ class NewtonState(NamedTuple):
     inner: int
     estimate: float
     objective: float
+    residual: float
     epoch: int
     exhausted: bool
 
@@ -105,7 +118,7 @@ class Newton:
         scores = products(problem.rows, w) if w.any() else np.zeros(n_rows(problem.rows))
         used = gram_columns(problem.rows)
         state = NewtonState(
-            w, scores, alpha, q, alpha, alpha, v, used, None, 0, np.inf, np.inf, 0, False
+            w, scores, alpha, q, alpha, alpha, v, used, None, 0, np.inf, np.inf, np.inf, 0, False
         )
         if cold and self.sampling and q > 0.0 and begins_on_sample(problem):
             return state._replace(inner=_BEGUN)
@@ -115,24 +128,17 @@ class Newton:
         """An inner step, after an outer one if the inner problem is solved well enough."""
         if state.inner == _BEGUN:
             state = self._from_sample(problem, state)
-        gradient = penalties(problem) * (state.w - problem.center) - state.v
-        if state.q > 0.0 and self._inner_done(problem, state, gradient):
+        if state.q > 0.0 and self._inner_done(state):
             slower = 1.0 if state.inner >= self.patience else self.growth
             state = state._replace(alpha=state.response, q=state.q / slower, inner=0)
             state = _respond(problem, _from_scratch(state))
-            gradient = penalties(problem) * (state.w - problem.center) - state.v
-        unit = state.q if state.q > 0.0 else 1.0
-        bend = followed(problem, state.curvature, state.slopes * unit, unit, state.columns)
         try:
-            d = _direction(problem, state, bend.G / unit, gradient)
+            moved, still = (_gone_small if is_small(problem) else _gone)(problem, state)
         except np.linalg.LinAlgError:
             return state._replace(epoch=state.epoch + 1, exhausted=True)
-        go = _gone_small if is_small(problem) else _gone
-        moved, still = go(problem, state, d, _line(problem, state, gradient, d))
         stuck = still and (state.q == 0.0 or np.array_equal(state.response, state.alpha))
         inner = self.patience if still else state.inner + 1
-        epoch = state.epoch + 1
-        return moved._replace(curvature=bend, inner=inner, epoch=epoch, exhausted=stuck)
+        return moved._replace(inner=inner, epoch=state.epoch + 1, exhausted=stuck)
 
     def _from_sample(self, problem: Problem, state: NewtonState) -> NewtonState:
         """The state at the w of a sample, with q for the error of that.
@@ -152,11 +158,8 @@ class Newton:
         begun = state._replace(w=inner.w, scores=scores, alpha=middle, q=q, inner=0)
         return _respond(problem, begun)
 
-    def _inner_done(self, problem: Problem, state: NewtonState, gradient: np.ndarray) -> bool:
-        residual = 0.5 * float(gradient @ gradient)
-        if problem.free:  # an unbalanced alpha costs about what it must give up
-            residual += abs(gradient[-1] / problem.rows.bias) - 0.5 * gradient[-1] ** 2
-        enough = residual <= 0.1 * state.estimate or state.inner >= self.patience
+    def _inner_done(self, state: NewtonState) -> bool:
+        enough = state.residual <= 0.1 * state.estimate or state.inner >= self.patience
         return state.inner > 0 and enough
 
     def candidate(self, problem: Problem, state: NewtonState) -> tuple[np.ndarray, np.ndarray]:
@@ -195,8 +198,8 @@ def followed(
         last = None
     if last is not None:
         mass = max(mass, last.mass)
-    precise = problem.free or not is_single(problem.rows) or mass * 6e-8 > 0.03 * unit
-    dtype = np.float64 if precise else np.float32
+    single = is_single(problem.rows) and not problem.free
+    dtype = np.float64 if is_precise(single, mass, unit) else np.float32
     if last is None or last.dtype != dtype:
         G = gram(problem.rows, u, dtype, columns)
         return Curvature(u, G, float(u @ problem.q), dtype)
@@ -207,23 +210,18 @@ def followed(
 
 @hot
 def _most_changed(before, now):
-    """Whether more than half as many numbers changed as are not 0."""
     changed, used = 0, 0
     for i in range(now.shape[0]):
         changed += now[i] != before[i]
         used += now[i] != 0.0
-    return 2 * changed > used
+    return most_changed(changed, used)
 
 
 def _direction(problem: Problem, state: NewtonState, H, gradient: np.ndarray) -> np.ndarray:
     """Newton's; in an empty column 0, so that w stays at w0."""
     columns, d = state.columns, np.zeros_like(gradient)
-    R, g = penalties(problem)[columns], gradient[columns]
-    if is_small(problem):
-        d[columns] = direction(H, R, g)
-    else:
-        diagonal_of(H)[:] += R
-        d[columns] = -factor(H)(g)
+    diagonal_of(H)[:] += penalties(problem)[columns]
+    d[columns] = -factor(H)(gradient[columns])
     return d
 
 
@@ -233,20 +231,34 @@ def _line(problem: Problem, state: NewtonState, gradient, d) -> tuple[float, flo
     return float((state.w - problem.center) @ shrink), float(shrink @ shrink), float(gradient @ d)
 
 
-def _gone(problem: Problem, state: NewtonState, d, line) -> tuple[NewtonState, bool]:
-    """The state after a step along d, and whether no score has moved."""
+def _gone(problem: Problem, state: NewtonState) -> tuple[NewtonState, bool]:
+    """The state after a step, and whether no score has moved."""
+    gradient = penalties(problem) * (state.w - problem.center) - state.v
+    unit = state.q if state.q > 0.0 else 1.0
+    bend = followed(problem, state.curvature, state.slopes * unit, unit, state.columns)
+    d = _direction(problem, state, bend.G / unit, gradient)
     along = products(problem.rows, d)
-    t = _line_search(problem, state, along, line)
-    moved = state._replace(w=state.w + t * d, scores=state.scores + t * along)
+    t = _line_search(problem, state, along, _line(problem, state, gradient, d))
+    moved = state._replace(w=state.w + t * d, scores=state.scores + t * along, curvature=bend)
     return _respond(problem, moved), not np.any(t * along)
 
 
-def _gone_small(problem: Problem, state: NewtonState, d, line) -> tuple[NewtonState, bool]:
-    state = state if state.q > 0.0 else _from_scratch(state)
-    at = Reached(state.w, state.scores, state.response, state.slopes, state.v)
-    to, sums = reached(problem, at, (state.alpha, state.q), d, line)
-    moved = state._replace(w=to.w, scores=to.scores, response=to.a, slopes=to.h, v=to.v)
-    return _weighed(problem, moved, sums.losses, sums.conjugates), not sums.moved
+def _gone_small(problem: Problem, state: NewtonState) -> tuple[NewtonState, bool]:
+    """The same in one compiled loop."""
+    u, G = begun(problem)
+    bend = state.curvature
+    if bend is None or bend.G.shape != G.shape:
+        bend = Curvature(u, G, 0.0, np.float64)
+    at = Reached(state.w, state.scores, state.response, state.slopes, state.v, bend.u, bend.G)
+    last = bend.mass, bend.dtype == np.float64
+    to, sums = reached(problem, at, (state.alpha, state.q), last)
+    if not sums.made:
+        raise np.linalg.LinAlgError("not positive definite, whatever is added to the diagonal")
+    bend = Curvature(to.u, to.G, sums.mass, np.float64 if sums.precise else np.float32)
+    moved = state._replace(
+        w=to.w, scores=to.scores, response=to.a, slopes=to.h, v=to.v, curvature=bend
+    )
+    return _told(moved, sums.weights), not sums.moved
 
 
 def _respond(problem: Problem, state: NewtonState) -> NewtonState:
@@ -255,7 +267,7 @@ def _respond(problem: Problem, state: NewtonState) -> NewtonState:
     found = proximal_responses(problem, state.alpha, state.q, state.scores, state.response)
     v = state.v + combine(problem.rows, found.shift)  # most rows stay at their bounds
     state = state._replace(response=found.a, slopes=found.h, v=v)
-    return _weighed(problem, state, found.losses, found.conjugates)
+    return _told(state, weighed(problem, state.w, v, found.losses, found.conjugates))
 
 
 def _from_scratch(state: NewtonState) -> NewtonState:
@@ -264,13 +276,10 @@ def _from_scratch(state: NewtonState) -> NewtonState:
     return state._replace(response=np.zeros_like(state.response), v=np.zeros_like(state.v))
 
 
-def _weighed(problem: Problem, state: NewtonState, losses: float, conjugates: float) -> NewtonState:
-    """With objective and gap estimate."""
-    free_of = penalties(problem)
-    away, pull = free_of * (state.w - problem.center), free_of * state.v
-    objective = 0.5 * float(away @ away) + losses
-    bound = -0.5 * float(pull @ pull) - float(problem.center @ pull) - conjugates
-    return state._replace(estimate=abs(objective - bound), objective=objective)
+def _told(state: NewtonState, weights: tuple[float, float, float]) -> NewtonState:
+    """With what `weighed` tells of its point."""
+    objective, gap, residual = weights
+    return state._replace(objective=objective, estimate=gap, residual=residual)
 
 
 def _line_search(problem: Problem, state: NewtonState, along: np.ndarray, line) -> float:

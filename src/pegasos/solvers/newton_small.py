@@ -1,7 +1,7 @@
-"""The rest of a Newton step, once its matrix is there, in two compiled loops.
+"""A Newton step of `solvers.newton` in one compiled loop.
 
-What `solvers.newton` does piece by piece, so that threads can take part, would be mostly Python
-where the rows are one block for one thread.
+What that does piece by piece, so that threads can take part, would be mostly Python where the rows
+are one block for one thread.
 """
 
 from __future__ import annotations
@@ -11,55 +11,89 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.core.dispatch import helper
-from pegasos.core.jit import hot
+from pegasos.core.gram import add_tiles, few, room_for_tiles
+from pegasos.core.jit import hot, hot_allocating
 from pegasos.core.matrix import is_one_block
-from pegasos.core.rows import by_row, n_columns, row_dot, rows_axpy
+from pegasos.core.rows import by_row, is_single, n_columns, row_dot, row_outer, row_write, rows_axpy
+from pegasos.core.tile import tiled
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import solve_small
 from pegasos.solvers.responses import Terms, proximal_loop, pull_loop
 
 _COLUMNS = 128  # beyond, LAPACK is faster
+_ROUNDING = 0.03  # that float32 may leave in G, where R adds 1
+_ROUGHLY = 6e-8  # of what is summed: the rounding of float32
 
 
 class Reached(NamedTuple):
-    """After a step: w, its scores, the response a, h and v = X'ya there."""
+    """A point: w, its scores, the response a, h and v = X'ya there, the u of the last matrix
+    X' diag(u) X and that matrix, its lower triangle in whole tiles."""
 
     w: np.ndarray
     scores: np.ndarray
     a: np.ndarray
     h: np.ndarray
     v: np.ndarray
+    u: np.ndarray
+    G: np.ndarray
 
 
 class Sums(NamedTuple):
-    """Whether a step moved any score, sums c_i l(z_i) and c_i l*(-a_i/c_i)."""
+    """Of a step: whether it could be made, and moved any score; `mass` and whether products are
+    precise, as in `newton.Curvature`; what `weigh` tells."""
 
+    made: bool
     moved: bool
-    losses: float
-    conjugates: float
+    mass: float
+    precise: bool
+    weights: tuple[float, float, float]
+
+
+class Room(NamedTuple):
+    """To work in: the factor of a matrix, vectors over columns and over rows, a matrix to take
+    away, rows written out in float32 and in float64, to add and to take away; the last are empty
+    where rows have few entries."""
+
+    L: np.ndarray
+    of_columns: np.ndarray
+    of_rows: np.ndarray
+    less: np.ndarray
+    rough: tuple[np.ndarray, np.ndarray]
+    fine: tuple[np.ndarray, np.ndarray]
 
 
 def is_small(problem: Problem) -> bool:
-    """Whether to take these loops."""
+    """Whether to take this loop."""
     rows = problem.rows
     return by_row(rows) and n_columns(rows) < _COLUMNS and is_one_block(rows)
 
 
-def direction(G: np.ndarray, R: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """-(G + diag(R))^-1 gradient; a LinAlgError if there is none."""
-    d, room = -gradient, (np.empty_like(G), np.empty_like(R), np.empty_like(R))
-    if not _solve(G, R, d, room):
-        raise np.linalg.LinAlgError("not positive definite, whatever is added to the diagonal")
-    return d
+def reached(problem: Problem, at: Reached, around, last) -> tuple[Reached, Sums]:
+    """After a step from `at`; `around`: the proximal centre alpha and q; `last`: mass and whether
+    products were precise."""
+    n, width, size = len(at.scores), len(at.w), len(at.G)
+    to = Reached(*(np.empty(k) for k in (width, n, n, n, width, n)), np.empty((size, size)))
+    single = is_single(problem.rows) and not problem.free
+    found = _step(problem, at, around, (*last, single), to, _room(problem, n, width, size))
+    return to, Sums(*found[:4], found[4:])
 
 
-def reached(problem: Problem, at: Reached, around, d: np.ndarray, line) -> tuple[Reached, Sums]:
-    """Along d, by the line search of `solvers.newton`; `around`: the proximal centre alpha and q;
-    `line`: what the derivative is made of (see `newton._line`)."""
-    n, width = len(at.scores), len(at.w)
-    to = Reached(*(np.empty(size) for size in (width, n, n, n, width)))
-    sums = _go(problem, at, around, (d, line), (to, np.empty(n), np.empty(n)))
-    return to, Sums(*sums)
+def begun(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """u and G before the first step."""
+    size = tiled(n_columns(problem.rows) + 1)
+    return np.zeros(len(problem.y)), np.zeros((size, size))
+
+
+def _room(problem: Problem, n: int, width: int, size: int) -> Room:
+    room = np.empty((width, width)), np.empty((5, width)), np.empty((2, n))
+    if few(problem.rows):
+        nothing = np.empty((0, 0), np.float32), np.empty((0, 0))
+        return Room(*room, nothing[1], (nothing[0],) * 2, (nothing[1],) * 2)
+    pairs = [tuple(room_for_tiles(problem.rows, dtype) for _ in range(2)) for dtype in _KINDS]
+    return Room(*room, np.zeros((size, size)), *pairs)
+
+
+_KINDS = (np.float32, np.float64)
 
 
 @helper
@@ -88,25 +122,154 @@ def next_try(k, t, at, bracket):
     return (2.0 * t if high == np.inf else middle), (low, high, at_low, at_high)
 
 
-@hot
-def _solve(G, R, d, room):
-    return solve_small(G, R, d, room)
+@helper
+def most_changed(changed, used):
+    """Whether so many numbers changed, of those that are not 0, that a new matrix costs less."""
+    return 2 * changed > used
+
+
+@helper
+def is_precise(single, mass, unit):
+    """Whether float32 would leave more in G than is far below the unit that R adds."""
+    return not single or mass * _ROUGHLY > _ROUNDING * unit
 
 
 @hot
-def _go(problem, at, around, along_d, room):
-    (d, line), (to, along, shift) = along_d, room
+def weighed(problem, w, v, losses, conjugates):
+    """`weigh` for callers in Python."""
+    return weigh(problem, w, v, losses, conjugates)
+
+
+@helper
+def weigh(problem, w, v, losses, conjugates):
+    """P(w), the gap P(w) - D(a), and the part of it that the gradient R (w - w0) - v is."""
+    n, away, pull, tilt, residual = w.shape[0], 0.0, 0.0, 0.0, 0.0
+    for k in range(n - problem.free):
+        a, center = w[k] - problem.center[k], problem.center[k]
+        away += a * a
+        pull += v[k] * v[k]
+        tilt += center * v[k]
+        residual += 0.5 * (a - v[k]) * (a - v[k])
+    if problem.free:  # an unbalanced alpha costs about what it must give up
+        residual += abs(v[n - 1] / problem.rows.bias)
+    objective = 0.5 * away + losses
+    return objective, abs(objective + 0.5 * pull + tilt + conjugates), residual
+
+
+@hot_allocating
+def _step(problem, at, around, last, to, room):
+    alpha, q = around
+    unit, width = q if q > 0.0 else 1.0, at.w.shape[0]
+    R, gradient, d = room.of_columns[0], room.of_columns[1], room.of_columns[2]
+    for k in range(width):
+        free = problem.free and k == width - 1
+        R[k] = 0.0 if free else unit
+        gradient[k] = (0.0 if free else at.w[k] - problem.center[k]) - at.v[k]
+        d[k] = -unit * gradient[k]
+    mass, precise = _follow(problem, at, to, (unit, *last), room)
+    if not solve_small(to.G, R, d, (room.L, room.of_columns[3], room.of_columns[4])):
+        return False, False, mass, precise, 0.0, 0.0, 0.0
+    d0, d1, start = 0.0, 0.0, 0.0
+    for k in range(width):
+        penalty = 1.0 if R[k] > 0.0 else 0.0
+        d0 += penalty * (at.w[k] - problem.center[k]) * d[k]
+        d1 += penalty * d[k] * d[k]
+        start += gradient[k] * d[k]
+    along = room.of_rows[0]
+    for i in range(along.shape[0]):
+        along[i] = row_dot(problem.rows, i, d)
+    moved, losses, conjugates = _go(problem, (at, to), around, (d0, d1, start), (d, room.of_rows))
+    return moved_to(problem, to, (moved, mass, precise), losses, conjugates)
+
+
+@helper
+def moved_to(problem, to, told, losses, conjugates):
+    objective, gap, residual = weigh(problem, to.w, to.v, losses, conjugates)
+    return True, told[0], told[1], told[2], objective, gap, residual
+
+
+@helper
+def _follow(problem, at, to, given, room):
+    """G of u = unit h: the last one corrected where u changed, or a new one if cheaper."""
+    unit, before, was_precise, single = given
+    changed, used, mass = 0, 0, 0.0
+    for i in range(at.h.shape[0]):
+        u = unit * at.h[i]
+        changed += u != at.u[i]
+        used += u != 0.0
+        mass += u * problem.q[i]
+        to.u[i] = u
+    anew = most_changed(changed, used)
+    most = mass if anew else max(mass, before)
+    precise = is_precise(single, most, unit)
+    anew |= precise != was_precise
+    for k in range(to.G.shape[0]):
+        for j in range(to.G.shape[0]):
+            to.G[k, j] = 0.0 if anew else at.G[k, j]
+    if room.less.shape[0] == 0:
+        _add_outer(problem, at, to, anew)
+    elif precise:
+        _add_written(problem, (at, to), anew, room.fine, room.less)
+    else:
+        _add_written(problem, (at, to), anew, room.rough, room.less)
+    return mass if anew else most, precise
+
+
+@helper
+def _add_outer(problem, at, to, anew):
+    """G += X' diag(change of u) X, from few entries a row."""
+    for i in range(to.u.shape[0]):
+        change = to.u[i] if anew else to.u[i] - at.u[i]
+        if change != 0.0:
+            row_outer(problem.rows, i, change, to.G)
+
+
+@helper
+def _add_written(problem, points, anew, written, less):
+    """The same from rows that are written out, some at a time."""
+    (at, to), (more, fewer) = points, written
+    room, added, taken, some = more.shape[0], 0, 0, False
+    for i in range(to.u.shape[0]):
+        change = to.u[i] if anew else to.u[i] - at.u[i]
+        if change > 0.0:
+            row_write(problem.rows, i, np.sqrt(change), more[added])
+            added += 1
+        elif change < 0.0:
+            row_write(problem.rows, i, np.sqrt(-change), fewer[taken])
+            taken, some = taken + 1, True
+        if added == room:
+            add_tiles(more, added, to.G)
+            added = 0
+        if taken == room:
+            add_tiles(fewer, taken, less)
+            taken = 0
+    add_tiles(more, added, to.G)
+    if some:
+        add_tiles(fewer, taken, less)
+        for k in range(less.shape[0]):
+            for j in range(k + 1):
+                to.G[k, j] -= less[k, j]
+
+
+@helper
+def _go(problem, points, around, line, room):
+    """Along d, by the line search of `solvers.newton`; whether a score has moved, the sums of
+    losses and conjugates."""
+    (at, to), (d, (along, shift)) = points, (room[0], (room[1][0], room[1][1]))
     n, (alpha, q) = along.shape[0], around
     terms = Terms(problem.loss, problem.y, problem.c)
-    for i in range(n):
-        along[i] = row_dot(problem.rows, i, d)
     t, moved = _search(terms, at.scores, along, around, line), False
     for k in range(d.shape[0]):
-        to.w[k], to.v[k] = at.w[k] + t * d[k], at.v[k]
+        to.w[k], to.v[k] = at.w[k] + t * d[k], at.v[k] if q > 0.0 else 0.0
     for i in range(n):
         to.scores[i] = at.scores[i] + t * along[i]
         moved |= t * along[i] != 0.0
     losses, conjugates = proximal_loop(terms, q, (alpha, to.scores, at.a), (to.a, to.h, shift))
+    if q > 0.0:
+        rows_axpy(problem.rows, shift, 0, n, to.v)
+        return moved, losses, conjugates
+    for i in range(n):  # where the loss has curvature every row changes anyway
+        shift[i] = problem.y[i] * to.a[i]
     rows_axpy(problem.rows, shift, 0, n, to.v)
     return moved, losses, conjugates
 
