@@ -35,7 +35,7 @@ from pegasos.solvers import (
     stops,
 )
 
-FORMAT, VERSION = "pegasos-checkpoint", 9
+FORMAT, VERSION = "pegasos-checkpoint", 10
 
 
 class Finished(NamedTuple):
@@ -173,6 +173,8 @@ class _Writer:
             return {"type": "Problem", "bias": self.encode(float(value.rows.bias)), **parts}
         if isinstance(value, dual_state.DualState):
             value = excerpt.kept(value)
+        if isinstance(value, newton.NewtonState):
+            value = newton.kept(value)
         if type(value).__name__ in _TYPES:
             return {"type": type(value).__name__, "fields": self._fields(value)}
         if isinstance(value, list | tuple):

@@ -7,7 +7,8 @@ Update:   (R + X' diag(h) X) dw = -(R (w - w0) - X' diag(y) a),  h_i = -a_i'(z_i
           then a line search on the derivative along dw.
 Outer:    a loss without curvature is smoothed by the proximal term q/2 (a - alpha)^2 of the
           augmented Lagrangian: when the inner problem is solved well enough, alpha <- a and
-          q <- q / 3. The smooth case is q = 0 and needs no outer loop: the same code.
+          q <- q / 3, or less after one or two steps. The smooth case is q = 0 and needs no outer
+          loop: the same code.
 Start:    w = w0; or, without curvature and with many rows, the w of an eighth of the rows, which
           spares the first two outer steps.
 Stopping: `estimate` = P(w) - D(a).
@@ -26,12 +27,14 @@ from pegasos.core.gram import gram, gram_columns
 from pegasos.core.jit import hot
 from pegasos.core.matrix import combine, products
 from pegasos.core.rows import is_single, n_columns, n_rows
+from pegasos.core.tile import tiled
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import domain, is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import diagonal_of, factor
 from pegasos.solvers.newton_small import (
     Reached,
+    Room,
     begun,
     is_precise,
     is_small,
@@ -39,6 +42,7 @@ from pegasos.solvers.newton_small import (
     most_changed,
     next_try,
     reached,
+    room_for,
     weighed,
 )
 from pegasos.solvers.responses import proximal_pull, proximal_responses
@@ -46,6 +50,8 @@ from pegasos.solvers.sample import SHARE, sampled, stride
 
 _MANY = 8192  # rows, from which a sample saves time
 _BEGUN = -1  # inner steps, where a sample is to come first
+_SOLVED = 0.2  # of the gap: with a residual below the inner problem is solved well enough
+_FASTER = {1: 2.0, 2: 1.5}  # the power of `growth` after so many inner steps
 
 
 class Curvature(NamedTuple):
@@ -80,6 +86,7 @@ class NewtonState(NamedTuple):
     residual: float
     epoch: int
     exhausted: bool
+    room: Room | None = None  # to work in: nothing of it is remembered
 
     @property
     def passes(self) -> float:
@@ -129,8 +136,8 @@ class Newton:
         if state.inner == _BEGUN:
             state = self._from_sample(problem, state)
         if state.q > 0.0 and self._inner_done(state):
-            slower = 1.0 if state.inner >= self.patience else self.growth
-            state = state._replace(alpha=state.response, q=state.q / slower, inner=0)
+            q = state.q / self._divisor(state.inner)
+            state = state._replace(alpha=state.response, q=q, inner=0)
             state = _respond(problem, _from_scratch(state))
         try:
             moved, still = (_gone_small if is_small(problem) else _gone)(problem, state)
@@ -159,14 +166,23 @@ class Newton:
         return _respond(problem, begun)
 
     def _inner_done(self, state: NewtonState) -> bool:
-        enough = state.residual <= 0.1 * state.estimate or state.inner >= self.patience
+        enough = state.residual <= _SOLVED * state.estimate or state.inner >= self.patience
         return state.inner > 0 and enough
+
+    def _divisor(self, inner: int) -> float:
+        """Of q, after so many inner steps: more where a few have done."""
+        return 1.0 if inner >= self.patience else self.growth ** _FASTER.get(inner, 1.0)
 
     def candidate(self, problem: Problem, state: NewtonState) -> tuple[np.ndarray, np.ndarray]:
         return state.response, state.w
 
     def refresh(self, problem: Problem, state: NewtonState, seen: Evaluation) -> NewtonState:
         return state
+
+
+def kept(state: NewtonState) -> NewtonState:
+    """What a checkpoint keeps: all but room to work in."""
+    return state._replace(room=None)
 
 
 def begins_on_sample(problem: Problem) -> bool:
@@ -245,18 +261,17 @@ def _gone(problem: Problem, state: NewtonState) -> tuple[NewtonState, bool]:
 
 def _gone_small(problem: Problem, state: NewtonState) -> tuple[NewtonState, bool]:
     """The same in one compiled loop."""
-    u, G = begun(problem)
-    bend = state.curvature
-    if bend is None or bend.G.shape != G.shape:
-        bend = Curvature(u, G, 0.0, np.float64)
+    bend, room = state.curvature, state.room or room_for(problem)
+    if bend is None or bend.G.shape != (tiled(len(state.w)),) * 2:
+        bend = Curvature(*begun(problem), 0.0, np.float64)
     at = Reached(state.w, state.scores, state.response, state.slopes, state.v, bend.u, bend.G)
     last = bend.mass, bend.dtype == np.float64
-    to, sums = reached(problem, at, (state.alpha, state.q), last)
+    to, sums = reached(problem, at, (state.alpha, state.q), last, room)
     if not sums.made:
         raise np.linalg.LinAlgError("not positive definite, whatever is added to the diagonal")
     bend = Curvature(to.u, to.G, sums.mass, np.float64 if sums.precise else np.float32)
     moved = state._replace(
-        w=to.w, scores=to.scores, response=to.a, slopes=to.h, v=to.v, curvature=bend
+        w=to.w, scores=to.scores, response=to.a, slopes=to.h, v=to.v, curvature=bend, room=room
     )
     return _told(moved, sums.weights), not sums.moved
 

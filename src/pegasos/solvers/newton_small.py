@@ -12,9 +12,19 @@ import numpy as np
 
 from pegasos.core.dispatch import helper
 from pegasos.core.gram import add_tiles, few, room_for_tiles
-from pegasos.core.jit import hot, hot_allocating
+from pegasos.core.jit import hot
+from pegasos.core.many import makes_arrays
 from pegasos.core.matrix import is_one_block
-from pegasos.core.rows import by_row, is_single, n_columns, row_dot, row_outer, row_write, rows_axpy
+from pegasos.core.rows import (
+    by_row,
+    is_single,
+    n_columns,
+    n_rows,
+    row_dot,
+    row_outer,
+    row_write,
+    rows_axpy,
+)
 from pegasos.core.tile import tiled
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import solve_small
@@ -65,17 +75,16 @@ class Room(NamedTuple):
 def is_small(problem: Problem) -> bool:
     """Whether to take this loop."""
     rows = problem.rows
-    return by_row(rows) and n_columns(rows) < _COLUMNS and is_one_block(rows)
+    stored = by_row(rows) and not makes_arrays(rows)
+    return stored and n_columns(rows) < _COLUMNS and is_one_block(rows)
 
 
-def reached(problem: Problem, at: Reached, around, last) -> tuple[Reached, Sums]:
+def reached(problem: Problem, at: Reached, around, last, room: Room) -> tuple[Reached, Sums]:
     """After a step from `at`; `around`: the proximal centre alpha and q; `last`: mass and whether
     products were precise."""
-    n, width, size = len(at.scores), len(at.w), len(at.G)
-    to = Reached(*(np.empty(k) for k in (width, n, n, n, width, n)), np.empty((size, size)))
+    to = Reached(*map(np.empty_like, at))
     single = is_single(problem.rows) and not problem.free
-    found = _step(problem, at, around, (*last, single), to, _room(problem, n, width, size))
-    return to, Sums(*found[:4], found[4:])
+    return to, Sums(*_step(problem, at, around, (*last, single), to, room))
 
 
 def begun(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
@@ -84,16 +93,17 @@ def begun(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros(len(problem.y)), np.zeros((size, size))
 
 
-def _room(problem: Problem, n: int, width: int, size: int) -> Room:
+def room_for(problem: Problem) -> Room:
+    n, width = n_rows(problem.rows), n_columns(problem.rows) + 1
     room = np.empty((width, width)), np.empty((5, width)), np.empty((2, n))
     if few(problem.rows):
         nothing = np.empty((0, 0), np.float32), np.empty((0, 0))
         return Room(*room, nothing[1], (nothing[0],) * 2, (nothing[1],) * 2)
-    pairs = [tuple(room_for_tiles(problem.rows, dtype) for _ in range(2)) for dtype in _KINDS]
-    return Room(*room, np.zeros((size, size)), *pairs)
-
-
-_KINDS = (np.float32, np.float64)
+    rough, fine = (
+        (room_for_tiles(problem.rows, dtype), room_for_tiles(problem.rows, dtype))
+        for dtype in (np.float32, np.float64)
+    )
+    return Room(*room, np.empty((tiled(width), tiled(width))), rough, fine)
 
 
 @helper
@@ -156,7 +166,7 @@ def weigh(problem, w, v, losses, conjugates):
     return objective, abs(objective + 0.5 * pull + tilt + conjugates), residual
 
 
-@hot_allocating
+@hot
 def _step(problem, at, around, last, to, room):
     alpha, q = around
     unit, width = q if q > 0.0 else 1.0, at.w.shape[0]
@@ -168,24 +178,16 @@ def _step(problem, at, around, last, to, room):
         d[k] = -unit * gradient[k]
     mass, precise = _follow(problem, at, to, (unit, *last), room)
     if not solve_small(to.G, R, d, (room.L, room.of_columns[3], room.of_columns[4])):
-        return False, False, mass, precise, 0.0, 0.0, 0.0
+        return False, False, mass, precise, (np.inf, np.inf, np.inf)
     d0, d1, start = 0.0, 0.0, 0.0
     for k in range(width):
         penalty = 1.0 if R[k] > 0.0 else 0.0
         d0 += penalty * (at.w[k] - problem.center[k]) * d[k]
         d1 += penalty * d[k] * d[k]
         start += gradient[k] * d[k]
-    along = room.of_rows[0]
-    for i in range(along.shape[0]):
-        along[i] = row_dot(problem.rows, i, d)
-    moved, losses, conjugates = _go(problem, (at, to), around, (d0, d1, start), (d, room.of_rows))
-    return moved_to(problem, to, (moved, mass, precise), losses, conjugates)
-
-
-@helper
-def moved_to(problem, to, told, losses, conjugates):
-    objective, gap, residual = weigh(problem, to.w, to.v, losses, conjugates)
-    return True, told[0], told[1], told[2], objective, gap, residual
+    ways = d, room.of_rows[0], room.of_rows[1]
+    moved, losses, conjugates = _go(problem, (at, to), around, (d0, d1, start), ways)
+    return True, moved, mass, precise, weigh(problem, to.w, to.v, losses, conjugates)
 
 
 @helper
@@ -229,6 +231,9 @@ def _add_written(problem, points, anew, written, less):
     """The same from rows that are written out, some at a time."""
     (at, to), (more, fewer) = points, written
     room, added, taken, some = more.shape[0], 0, 0, False
+    for k in range(0 if anew else less.shape[0]):
+        for j in range(k + 1):
+            less[k, j] = 0.0
     for i in range(to.u.shape[0]):
         change = to.u[i] if anew else to.u[i] - at.u[i]
         if change > 0.0:
@@ -254,10 +259,11 @@ def _add_written(problem, points, anew, written, less):
 @helper
 def _go(problem, points, around, line, room):
     """Along d, by the line search of `solvers.newton`; whether a score has moved, the sums of
-    losses and conjugates."""
-    (at, to), (d, (along, shift)) = points, (room[0], (room[1][0], room[1][1]))
-    n, (alpha, q) = along.shape[0], around
-    terms = Terms(problem.loss, problem.y, problem.c)
+    losses and conjugates. Where the loss has curvature v is summed up anew: every row changes."""
+    (at, to), (d, along, shift), (alpha, q) = points, room, around
+    terms, n = Terms(problem.loss, problem.y, problem.c), along.shape[0]
+    for i in range(n):
+        along[i] = row_dot(problem.rows, i, d)
     t, moved = _search(terms, at.scores, along, around, line), False
     for k in range(d.shape[0]):
         to.w[k], to.v[k] = at.w[k] + t * d[k], at.v[k] if q > 0.0 else 0.0
@@ -265,10 +271,7 @@ def _go(problem, points, around, line, room):
         to.scores[i] = at.scores[i] + t * along[i]
         moved |= t * along[i] != 0.0
     losses, conjugates = proximal_loop(terms, q, (alpha, to.scores, at.a), (to.a, to.h, shift))
-    if q > 0.0:
-        rows_axpy(problem.rows, shift, 0, n, to.v)
-        return moved, losses, conjugates
-    for i in range(n):  # where the loss has curvature every row changes anyway
+    for i in range(0 if q > 0.0 else n):
         shift[i] = problem.y[i] * to.a[i]
     rows_axpy(problem.rows, shift, 0, n, to.v)
     return moved, losses, conjugates
