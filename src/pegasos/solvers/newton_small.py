@@ -61,8 +61,8 @@ class Sums(NamedTuple):
 
 class Room(NamedTuple):
     """To work in: the factor of a matrix, vectors over columns and over rows, a matrix to take
-    away, rows written out in float32 and in float64, to add and to take away; the last are empty
-    where rows have few entries."""
+    away, rows written out in float32 and in float64, to add and to take away, which are empty where
+    rows have few entries; numbers of rows."""
 
     L: np.ndarray
     of_columns: np.ndarray
@@ -70,6 +70,7 @@ class Room(NamedTuple):
     less: np.ndarray
     rough: tuple[np.ndarray, np.ndarray]
     fine: tuple[np.ndarray, np.ndarray]
+    chosen: np.ndarray
 
 
 def is_small(problem: Problem) -> bool:
@@ -96,14 +97,15 @@ def begun(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 def room_for(problem: Problem) -> Room:
     n, width = n_rows(problem.rows), n_columns(problem.rows) + 1
     room = np.empty((width, width)), np.empty((5, width)), np.empty((2, n))
+    chosen = np.empty(n, dtype=np.int64)
     if few(problem.rows):
         nothing = np.empty((0, 0), np.float32), np.empty((0, 0))
-        return Room(*room, nothing[1], (nothing[0],) * 2, (nothing[1],) * 2)
+        return Room(*room, nothing[1], (nothing[0],) * 2, (nothing[1],) * 2, chosen)
     rough, fine = (
         (room_for_tiles(problem.rows, dtype), room_for_tiles(problem.rows, dtype))
         for dtype in (np.float32, np.float64)
     )
-    return Room(*room, np.empty((tiled(width), tiled(width))), rough, fine)
+    return Room(*room, np.empty((tiled(width), tiled(width))), rough, fine, chosen)
 
 
 @helper
@@ -197,70 +199,85 @@ def _follow(problem, at, to, given, room):
     changed, used, mass = 0, 0, 0.0
     for i in range(at.h.shape[0]):
         u = unit * at.h[i]
-        changed += u != at.u[i]
-        used += u != 0.0
-        mass += u * problem.q[i]
         to.u[i] = u
+        room.chosen[changed] = i
+        changed += u != at.u[i]
+        if u != 0.0:  # most are 0, and a sum waits for each addition
+            used += 1
+            mass += u * problem.q[i]
     anew = most_changed(changed, used)
     most = mass if anew else max(mass, before)
     precise = is_precise(single, most, unit)
     anew |= precise != was_precise
+    if anew:
+        changed = _used(to.u, room.chosen)
     for k in range(to.G.shape[0]):
         for j in range(to.G.shape[0]):
             to.G[k, j] = 0.0 if anew else at.G[k, j]
-    if room.less.shape[0] == 0:
-        _add_outer(problem, at, to, anew)
-    elif precise:
-        _add_written(problem, (at, to), anew, room.fine, room.less)
-    else:
-        _add_written(problem, (at, to), anew, room.rough, room.less)
+    _add_changed(problem, (at, to), (anew, changed, precise), room)
     return mass if anew else most, precise
 
 
 @helper
-def _add_outer(problem, at, to, anew):
-    """G += X' diag(change of u) X, from few entries a row."""
-    for i in range(to.u.shape[0]):
-        change = to.u[i] if anew else to.u[i] - at.u[i]
-        if change != 0.0:
-            row_outer(problem.rows, i, change, to.G)
+def _used(u, chosen):
+    """Note where u is not 0, and how often."""
+    used = 0
+    for i in range(u.shape[0]):
+        chosen[used] = i
+        used += u[i] != 0.0
+    return used
 
 
 @helper
-def _add_written(problem, points, anew, written, less):
-    """The same from rows that are written out, some at a time."""
-    (at, to), (more, fewer) = points, written
-    room, added, taken, some = more.shape[0], 0, 0, False
-    for k in range(0 if anew else less.shape[0]):
+def _add_changed(problem, points, given, room):
+    """G += X' diag(change of u) X"""
+    (at, to), (anew, changed, precise) = points, given
+    for s in range(changed):
+        i = room.chosen[s]
+        room.of_rows[0, s] = to.u[i] if anew else to.u[i] - at.u[i]
+    few = room.less.shape[0] == 0
+    for s in range(changed if few else 0):
+        row_outer(problem.rows, room.chosen[s], room.of_rows[0, s], to.G)
+    if not few and precise:
+        _add_written(problem.rows, room, changed, room.fine, to.G)
+    elif not few:
+        _add_written(problem.rows, room, changed, room.rough, to.G)
+
+
+@helper
+def _add_written(rows, room, changed, written, G):
+    """The same from rows that are written out, some at a time, those to take away aside."""
+    (more, fewer), less = written, room.less
+    added, taken = 0, 0
+    for k in range(less.shape[0]):
         for j in range(k + 1):
             less[k, j] = 0.0
-    for i in range(to.u.shape[0]):
-        change = to.u[i] if anew else to.u[i] - at.u[i]
+    for s in range(changed):
+        i, change = room.chosen[s], room.of_rows[0, s]
         if change > 0.0:
-            row_write(problem.rows, i, np.sqrt(change), more[added])
+            row_write(rows, i, np.sqrt(change), more[added])
             added += 1
-        elif change < 0.0:
-            row_write(problem.rows, i, np.sqrt(-change), fewer[taken])
-            taken, some = taken + 1, True
-        if added == room:
-            add_tiles(more, added, to.G)
+        else:
+            row_write(rows, i, np.sqrt(-change), fewer[taken])
+            taken += 1
+        if added == more.shape[0]:
+            add_tiles(more, added, G)
             added = 0
-        if taken == room:
+        if taken == fewer.shape[0]:
             add_tiles(fewer, taken, less)
             taken = 0
-    add_tiles(more, added, to.G)
-    if some:
-        add_tiles(fewer, taken, less)
-        for k in range(less.shape[0]):
-            for j in range(k + 1):
-                to.G[k, j] -= less[k, j]
+    add_tiles(more, added, G)
+    add_tiles(fewer, taken, less)
+    for k in range(less.shape[0]):
+        for j in range(k + 1):
+            G[k, j] -= less[k, j]
 
 
 @helper
-def _go(problem, points, around, line, room):
+def _go(problem, points, around, line, ways):
     """Along d, by the line search of `solvers.newton`; whether a score has moved, the sums of
     losses and conjugates. Where the loss has curvature v is summed up anew: every row changes."""
-    (at, to), (d, along, shift), (alpha, q) = points, room, around
+    (at, to), (d, along, shift), (alpha, q) = points, ways, around
     terms, n = Terms(problem.loss, problem.y, problem.c), along.shape[0]
     for i in range(n):
         along[i] = row_dot(problem.rows, i, d)
