@@ -139,12 +139,14 @@ class Task(NamedTuple):
     def duals(self, runs: list[Run], kept: np.ndarray) -> dict[str, Any]:
         """The attributes made of dual variables; `kept`: the numbers of the rows in X."""
         alphas = [run.best.alpha for run in runs]
-        used = np.flatnonzero(np.logical_or.reduce([alpha != 0.0 for alpha in alphas]))
-        label, beta = self.label[used], np.empty((len(alphas), used.size))
+        chosen = np.logical_or.reduce([alpha != 0.0 for alpha in alphas])
+        used = slice(None) if chosen.all() else np.flatnonzero(chosen)
+        label, support = self.label[used], kept[used]
+        beta = np.empty((len(alphas), support.size))
         for k, alpha in enumerate(alphas):
             np.multiply(alpha[used], _signed(label, self.targets[k]), out=beta[k])
         duals = [(alpha, self.c) for alpha in alphas]
-        return {"_duals": duals, "support_": kept[used], "dual_coef_": beta}
+        return {"_duals": duals, "support_": support, "dual_coef_": beta}
 
 
 def _signs(task: Task, k: int) -> np.ndarray:
@@ -153,7 +155,9 @@ def _signs(task: Task, k: int) -> np.ndarray:
 
 
 def _signed(label: np.ndarray, target: Any) -> np.ndarray:
-    return np.where(label == target, 1.0, -1.0)
+    """+1 for the target, -1 for others; in bytes, which is faster than to choose numbers."""
+    is_target = (label == target).view(np.int8)
+    return (is_target + is_target - np.int8(1)).astype(np.float64)
 
 
 def solve(task: Any, tasks: FitTasks) -> list[Run]:

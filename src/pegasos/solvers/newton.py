@@ -32,21 +32,10 @@ from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import domain, is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import diagonal_of, factor
-from pegasos.solvers.newton_small import (
-    Reached,
-    Room,
-    begun,
-    is_precise,
-    is_small,
-    is_there,
-    most_changed,
-    next_try,
-    reached,
-    room_for,
-    weighed,
-)
+from pegasos.solvers.newton_small import Reached, is_there, next_try, reached, weighed
 from pegasos.solvers.responses import proximal_pull, proximal_responses
 from pegasos.solvers.sample import SHARE, sampled, stride
+from pegasos.solvers.small import Room, begun, is_precise, is_small, most_changed, room_for
 
 _MANY = 8192  # rows, from which a sample saves time
 _BEGUN = -1  # inner steps, where a sample is to come first
@@ -178,11 +167,6 @@ class Newton:
 
     def refresh(self, problem: Problem, state: NewtonState, seen: Evaluation) -> NewtonState:
         return state
-
-
-def kept(state: NewtonState) -> NewtonState:
-    """What a checkpoint keeps: all but room to work in."""
-    return state._replace(room=None)
 
 
 def begins_on_sample(problem: Problem) -> bool:

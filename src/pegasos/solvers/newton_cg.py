@@ -35,14 +35,17 @@ from pegasos.objective.losses import is_piecewise_linear
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import Factor, diagonal_of, factored, solved
 from pegasos.solvers.newton import Curvature, followed, penalties
-from pegasos.solvers.newton_start import is_small, started
+from pegasos.solvers.newton_cg_small import Point, stepped
+from pegasos.solvers.newton_start import is_short, started
 from pegasos.solvers.responses import FLAT, Responses, foretold, next_length, responses_along
 from pegasos.solvers.sample import sampled, stride
+from pegasos.solvers.small import Room, begun, is_small, room_for
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 _RESIDUAL = 0.1  # of the gradient, where conjugate gradients stop
 _MOST = 60  # of their iterations in one step
 _NEAR = 0.01  # of the objective: with such a gap the a that was foretold is the one to take
+_ALONE = 5e5  # nanoseconds of a matrix: two threads make a larger one sooner
 _USUAL = 4.0  # of their iterations with an M that is about right
 
 
@@ -90,6 +93,7 @@ class NewtonCGState(NamedTuple):
     passes: float
     epoch: int
     exhausted: bool
+    room: Room | None = None  # to work in: nothing of it is remembered
 
     @property
     def estimate(self) -> float:
@@ -125,6 +129,8 @@ class NewtonCG:
                 state = _from_sample(problem, state)
             at = _respond(problem, state.w, products(problem.rows, state.w))
             state = state._replace(at=at)
+        if _is_small(problem):
+            return _small_step(problem, state)
         return _newton_step(problem, state)
 
     def candidate(self, problem: Problem, state: NewtonCGState) -> tuple[np.ndarray, np.ndarray]:
@@ -151,7 +157,7 @@ def _from_sample(problem: Problem, state: NewtonCGState) -> NewtonCGState:
     columns = gram_columns(problem.rows)  # of all rows
     used = Preconditioner(columns, penalties(problem), None)
     noise = max(3e-3, 0.5 * d * every / n)  # the error of the sample, as a share
-    if is_small(part):
+    if is_short(part):
         w, at = started(part, state.w, used.diagonal, noise), None
     else:
         w, at, used = _stepped(part, state._replace(M=used), noise)
@@ -205,6 +211,45 @@ def _newton_step(problem: Problem, state: NewtonCGState, proving: bool = True) -
         epoch=state.epoch + 1,
         exhausted=not better,
     )
+
+
+def _is_small(problem: Problem) -> bool:
+    """Whether a step is one compiled loop, with a matrix of its own."""
+    work = gram_work(problem.rows)
+    worth = work <= _USUAL * _product_work(problem) and work <= _ALONE
+    return worth and not _too_wide(problem) and is_small(problem)
+
+
+def _small_step(problem: Problem, state: NewtonCGState) -> NewtonCGState:
+    assert state.at is not None
+    at, room, bend = state.at, state.room or room_for(problem), _bend(problem, state.M)
+    known = at.gradient is not None
+    gradient = at.gradient if at.gradient is not None else np.empty_like(at.w)
+    point = Point(at.w, at.scores, at.a, at.h, at.alpha, gradient, bend.u, bend.G)
+    given = at.objective, known, bend.mass, bend.dtype == np.float64, _NEAR
+    to, told = stepped(problem, point, given, room)
+    bend = Curvature(to.u, to.G, told.mass, np.float64 if told.precise else np.float32)
+    state = state._replace(
+        M=Preconditioner(np.arange(0), np.arange(0), None, bend),
+        passes=state.passes + 3.0,
+        epoch=state.epoch + 1,
+        room=room,
+    )
+    if told.t == 0.0:
+        return state._replace(exhausted=True)
+    g = to.gradient if told.known else None
+    moved = Response(to.w, to.scores, to.a, to.h, told.objective, told.gap, to.alpha, g)
+    better = moved.objective < at.objective or moved.gap < at.gap
+    return state._replace(w=to.w, at=moved, exhausted=not better)
+
+
+def _bend(problem: Problem, M: Preconditioner | None) -> Curvature:
+    """The matrix of the last step, or one of nothing."""
+    found = None if M is None else M.curvature
+    none = begun(problem)
+    if found is None or found.G.shape != none[1].shape:
+        return Curvature(*none, 0.0, np.float64)
+    return found
 
 
 def _due(problem: Problem, state: NewtonCGState) -> bool:

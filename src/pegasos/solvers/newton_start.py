@@ -58,7 +58,7 @@ class Sample(NamedTuple):
     before: np.ndarray
 
 
-def is_small(problem: Problem) -> bool:
+def is_short(problem: Problem) -> bool:
     """Whether to take these loops."""
     size = n_rows(problem.rows) * (n_columns(problem.rows) + 1)
     return by_row(problem.rows) and size <= _SMALL
@@ -161,7 +161,7 @@ def _step(problem, at, objective):
         d0 += R[k] * (w[k] - problem.center[k]) * d[k]
         d1 += R[k] * d[k] * d[k]
         start += at.gradient[k] * d[k]
-    t, losses = _search(problem, at, (d0, d1, start), objective - _size(problem, at))
+    t, losses = search(problem, at, (d0, d1, start), objective - _size(problem, at))
     if t == 0.0:
         return objective
     for k in range(w.shape[0]):
@@ -172,8 +172,11 @@ def _step(problem, at, objective):
 
 
 @helper
-def _search(problem, at, line, most):
-    """t and the losses there; beyond the lowest point the value decides, which is `most` now."""
+def search(problem, at, line, most):
+    """t and the losses there, or 0; beyond the lowest point the value decides, which is `most` now.
+
+    `at` has scores, products with d along them, and room for a response (see `Sample`).
+    """
     d0, d1, start = line
     t, bracket = 1.0, (0.0, np.inf, start, np.inf)
     for k in range(60 if start < 0.0 else 0):

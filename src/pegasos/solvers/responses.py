@@ -158,7 +158,7 @@ def _here(terms: Any, given: Any, out: Any) -> tuple[float, float]:
 
 
 @generic
-def _ahead(terms: Any, reach: Any, a: Any, h: Any, scores: Any, to: Any, out: Any) -> float:
+def ahead_block(terms: Any, reach: Any, a: Any, h: Any, scores: Any, to: Any, out: Any) -> float:
     """The loop of `foretold`, without the balance that a free intercept asks for."""
 
 
@@ -223,7 +223,7 @@ def _(terms, given, out):
     return losses, conjugates
 
 
-@_ahead.register(Terms, reassociate=True)
+@ahead_block.register(Terms, reassociate=True)
 def _(terms, reach, a, h, scores, to, out):
     loss, y, c = terms.loss, terms.y, terms.c
     alpha, shift = out[0], out[1]
@@ -285,7 +285,7 @@ def _fill_proximal(terms, q, given, out):
 
 @hot
 def _fill_foretold(terms, reach, a, h, scores, to, out):
-    return _ahead(terms, reach, a, h, scores, to, out)
+    return ahead_block(terms, reach, a, h, scores, to, out)
 
 
 @hot
