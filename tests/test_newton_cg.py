@@ -39,10 +39,12 @@ CLOSE = Stop(tol=1e-6, max_epochs=200)
 VERY_CLOSE = Stop(tol=1e-10, max_epochs=200)
 
 
-@pytest.fixture(params=["matrix", "old matrix", "diagonal"])
+@pytest.fixture(params=["one loop", "matrix", "old matrix", "diagonal"])
 def way(request, monkeypatch):
-    """The three ways to a direction, each forced."""
-    if request.param == "old matrix":
+    """The ways to a direction, each forced."""
+    if request.param == "matrix":
+        monkeypatch.setattr(newton_cg, "_is_small", lambda problem: False)
+    elif request.param == "old matrix":
         monkeypatch.setattr(newton_cg, "gram_work", lambda rows: np.inf)
     elif request.param == "diagonal":
         monkeypatch.setattr(newton_cg, "MAX_COLUMNS", 1)
@@ -267,3 +269,27 @@ def test_interpreted_equals_compiled(tmp_path, request):
         result = run(NewtonCG(), tall_problem(loss, "free", n=100), CLOSE)
         interpreted = np.load(tmp_path / f"{k}.npy")
         assert np.allclose([*result.best.w, *result.certificate], interpreted, rtol=1e-6, atol=1e-6)
+
+
+@every_loss
+@every_intercept
+@pytest.mark.parametrize("kind", ["dense-float32", "dense-float64", "csr-float32-uint32"])
+@pytest.mark.bounds
+def test_a_step_in_one_loop_is_that_of_its_pieces(monkeypatch, loss, intercept, kind):
+    problem = random_problem(5, loss, kind, intercept, n=60, C=3.0, centered=True)
+    found = []
+    for small in (True, False):
+        monkeypatch.setattr(newton_cg, "_is_small", lambda problem, small=small: small)
+        solver, states = NewtonCG(), []
+        state = solver.init(problem, 0)
+        for _ in range(4):
+            state = solver.step(problem, state)
+            states.append(state)
+        found.append(states)
+    for one, other in zip(*found, strict=True):
+        for name in ("w", "scores", "a", "h", "alpha"):
+            pair = getattr(one.at, name), getattr(other.at, name)
+            np.testing.assert_allclose(*pair, rtol=1e-5, atol=1e-6, err_msg=name)
+        assert one.objective == pytest.approx(other.objective, rel=1e-9)
+        assert one.estimate == pytest.approx(other.estimate, rel=1e-4, abs=1e-6 * one.objective)
+        assert one.exhausted == other.exhausted

@@ -32,6 +32,7 @@ from pegasos.solvers import (
     moves,
     newton,
     newton_cg,
+    newton_cg_state,
     stops,
 )
 
@@ -60,8 +61,8 @@ _TYPES: dict[str, type] = {
         *(auto.Auto, auto.AutoState, auto.Choice, dual.Dual, dual_state.DualState),
         *(intercept.FreeIntercept, intercept.InterceptState, newton.Newton, newton.NewtonState),
         *(newton.Curvature, interior.Interior, interior.InteriorState, interior.Point),
-        *(newton_cg.NewtonCG, newton_cg.NewtonCGState, newton_cg.Response),
-        *(newton_cg.Preconditioner, linalg.Factor),
+        *(newton_cg.NewtonCG, newton_cg_state.NewtonCGState, newton_cg_state.Response),
+        *(newton_cg_state.Preconditioner, linalg.Factor),
         *(driver.Snapshot, driver.Progress, Certificate, Evaluation, Finished, Solved),
         *(stops.Scored, moves.Moves),
     )
@@ -173,7 +174,7 @@ class _Writer:
             return {"type": "Problem", "bias": self.encode(float(value.rows.bias)), **parts}
         if isinstance(value, dual_state.DualState):
             value = excerpt.kept(value)
-        if isinstance(value, newton.NewtonState | newton_cg.NewtonCGState):
+        if isinstance(value, newton.NewtonState | newton_cg_state.NewtonCGState):
             value = value._replace(room=None)  # which is only to work in
         if type(value).__name__ in _TYPES:
             return {"type": type(value).__name__, "fields": self._fields(value)}

@@ -2,9 +2,8 @@
 
 Coordinate descent pays for C ||x||^2: it needs about 4 + 12 mean(c_i q_i) passes to a relative
 gap of 1e-3 (measured over a9a, ijcnn1, magic04, spambase, mnist, C from 0.01 to 10; within a
-factor of two), and 12 mean(c_i q_i) again for each further digit. Newton's method needs some twenty
-steps whatever C, each with a d x d Gram matrix, or six after those on a sample; if the loss is
-smooth, about four after those on a sample, each with that matrix or a few products (`newton_cg`).
+factor of two), and as many again for each further digit. Newton's method needs some twenty steps
+whatever C, each with a d x d Gram matrix, or six after those on a sample; if the loss is smooth, about four after those on a sample, each with that matrix or a few products (`newton_cg`).
 Both are counted in nanoseconds of row work and compared. Descent goes on beyond its budget while
 another one brings the gap down tenfold. Only counts and gaps decide, never the clock, so a run
 repeats.
@@ -29,10 +28,12 @@ from pegasos.solvers.intercept import FreeIntercept
 from pegasos.solvers.interior import Interior
 from pegasos.solvers.newton import Newton, begins_on_sample
 from pegasos.solvers.newton_cg import MAX_COLUMNS, NewtonCG
+from pegasos.solvers.small import is_small
 
 MANY_EPOCHS = {"newton": 60, "newton_cg": 300, "interior": 300}  # before this one may follow
 TOGETHER = 4.0  # problems that descent solves in the time of one, where they share the rows
 _USUAL_GAP, _LEAST_GAP = 1e-3, 1e-12  # relative
+_COMPILED = 0.75  # of the price of a step: it is one loop
 FEW_EPOCHS = 12.0  # of descent on wide data, where nothing makes epochs shorter or fewer
 
 
@@ -204,7 +205,7 @@ def _plan(problem: Problem, goal: float, together: float = 1.0) -> tuple[str, fl
         quick = _settles(problem.loss) or is_curved(problem)
         budget = np.inf if quick else FEW_EPOCHS
         return "dual", budget, f"{d} columns: too many for a d x d matrix"
-    passes = 4.0 + 12.0 * _times(goal) * float(problem.c @ problem.q) / n
+    passes = _times(goal) * (4.0 + 12.0 * float(problem.c @ problem.q) / n)
     worth = _newton_in_passes(problem, smooth) * (1.0 if smooth else together)
     reason = f"descent would take about {passes:.0f} passes, Newton as long as {worth:.0f}"
     if passes < worth:
@@ -231,4 +232,5 @@ def _newton_in_passes(problem: Problem, smooth: bool) -> float:
         return 4.0 * (matrix + 2.0 * row + 15.0) / descent
     outer = min(0.033 * d * d, 0.5 * per_row**2)
     times = 0.5 if begins_on_sample(problem) else 1.5
+    times *= _COMPILED if is_small(problem) else 1.0
     return times * (6.0 * outer + 100.0 * (row + 10.0)) / descent

@@ -23,7 +23,6 @@ Lin, Weng, Keerthi, JMLR 2008 (trust region Newton); Byrd, Chin, Neveitt, Noceda
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,13 +32,14 @@ from pegasos.core.rows import by_row, n_columns, n_rows, row_work
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.losses import is_piecewise_linear
 from pegasos.objective.problem import Problem
-from pegasos.solvers.linalg import Factor, diagonal_of, factored, solved
-from pegasos.solvers.newton import Curvature, followed, penalties
-from pegasos.solvers.newton_cg_small import Point, stepped
+from pegasos.solvers.linalg import diagonal_of, factored, solved
+from pegasos.solvers.newton import followed, penalties
+from pegasos.solvers.newton_cg_small import small_step
+from pegasos.solvers.newton_cg_state import Direction, NewtonCGState, Preconditioner, Response
 from pegasos.solvers.newton_start import is_short, started
 from pegasos.solvers.responses import FLAT, Responses, foretold, next_length, responses_along
 from pegasos.solvers.sample import sampled, stride
-from pegasos.solvers.small import Room, begun, is_small, room_for
+from pegasos.solvers.small import is_small
 
 MAX_COLUMNS = 2000  # beyond, a d x d matrix costs more than it gives
 _RESIDUAL = 0.1  # of the gradient, where conjugate gradients stop
@@ -47,61 +47,6 @@ _MOST = 60  # of their iterations in one step
 _NEAR = 0.01  # of the objective: with such a gap the a that was foretold is the one to take
 _ALONE = 5e5  # nanoseconds of a matrix: two threads make a larger one sooner
 _USUAL = 4.0  # of their iterations with an M that is about right
-
-
-class Response(NamedTuple):
-    """At w: its scores X w, a, h, P(w), and the gap of w and `alpha`, which is a or foretold (inf:
-    not known); g, if anybody has needed it."""
-
-    w: np.ndarray
-    scores: np.ndarray
-    a: np.ndarray
-    h: np.ndarray
-    objective: float
-    gap: float
-    alpha: np.ndarray
-    gradient: np.ndarray | None = None
-
-
-class Direction(NamedTuple):
-    """d, the residual g + H d, and the number of products with H."""
-
-    d: np.ndarray
-    rest: np.ndarray
-    products: int
-
-
-class Preconditioner(NamedTuple):
-    """M: over `columns`, those that hold anything, by its factor; without one its diagonal.
-
-    `curvature` is the Gram matrix behind it, from which the next one may begin.
-    """
-
-    columns: np.ndarray
-    diagonal: np.ndarray
-    factor: Factor | None
-    curvature: Curvature | None = None
-
-
-class NewtonCGState(NamedTuple):
-    """w, the response there (None: not yet computed), M, iterations of the last step, all work."""
-
-    w: np.ndarray
-    at: Response | None
-    M: Preconditioner | None
-    last: float
-    passes: float
-    epoch: int
-    exhausted: bool
-    room: Room | None = None  # to work in: nothing of it is remembered
-
-    @property
-    def estimate(self) -> float:
-        return np.inf if self.at is None else self.at.gap
-
-    @property
-    def objective(self) -> float:
-        return np.inf if self.at is None else self.at.objective
 
 
 @dataclass(frozen=True)
@@ -130,7 +75,7 @@ class NewtonCG:
             at = _respond(problem, state.w, products(problem.rows, state.w))
             state = state._replace(at=at)
         if _is_small(problem):
-            return _small_step(problem, state)
+            return small_step(problem, state, _NEAR)
         return _newton_step(problem, state)
 
     def candidate(self, problem: Problem, state: NewtonCGState) -> tuple[np.ndarray, np.ndarray]:
@@ -218,38 +163,6 @@ def _is_small(problem: Problem) -> bool:
     work = gram_work(problem.rows)
     worth = work <= _USUAL * _product_work(problem) and work <= _ALONE
     return worth and not _too_wide(problem) and is_small(problem)
-
-
-def _small_step(problem: Problem, state: NewtonCGState) -> NewtonCGState:
-    assert state.at is not None
-    at, room, bend = state.at, state.room or room_for(problem), _bend(problem, state.M)
-    known = at.gradient is not None
-    gradient = at.gradient if at.gradient is not None else np.empty_like(at.w)
-    point = Point(at.w, at.scores, at.a, at.h, at.alpha, gradient, bend.u, bend.G)
-    given = at.objective, known, bend.mass, bend.dtype == np.float64, _NEAR
-    to, told = stepped(problem, point, given, room)
-    bend = Curvature(to.u, to.G, told.mass, np.float64 if told.precise else np.float32)
-    state = state._replace(
-        M=Preconditioner(np.arange(0), np.arange(0), None, bend),
-        passes=state.passes + 3.0,
-        epoch=state.epoch + 1,
-        room=room,
-    )
-    if told.t == 0.0:
-        return state._replace(exhausted=True)
-    g = to.gradient if told.known else None
-    moved = Response(to.w, to.scores, to.a, to.h, told.objective, told.gap, to.alpha, g)
-    better = moved.objective < at.objective or moved.gap < at.gap
-    return state._replace(w=to.w, at=moved, exhausted=not better)
-
-
-def _bend(problem: Problem, M: Preconditioner | None) -> Curvature:
-    """The matrix of the last step, or one of nothing."""
-    found = None if M is None else M.curvature
-    none = begun(problem)
-    if found is None or found.G.shape != none[1].shape:
-        return Curvature(*none, 0.0, np.float64)
-    return found
 
 
 def _due(problem: Problem, state: NewtonCGState) -> bool:

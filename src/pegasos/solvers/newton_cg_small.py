@@ -13,9 +13,11 @@ from pegasos.objective.certificate import balance
 from pegasos.objective.losses import conjugate, domain
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import solve_small
+from pegasos.solvers.newton import Curvature
+from pegasos.solvers.newton_cg_state import NewtonCGState, Preconditioner, Response
 from pegasos.solvers.newton_start import search
 from pegasos.solvers.responses import Terms, ahead_block
-from pegasos.solvers.small import Room, follow
+from pegasos.solvers.small import Room, begun, follow, room_for
 
 
 class Point(NamedTuple):
@@ -55,7 +57,40 @@ class Told(NamedTuple):
     known: bool
 
 
-def stepped(problem: Problem, at: Point, given, room: Room) -> tuple[Point, Told]:
+def small_step(problem: Problem, state: NewtonCGState, near: float) -> NewtonCGState:
+    """A step from a response; a gap below the share `near` of P needs no gradient."""
+    assert state.at is not None
+    at, room, bend = state.at, state.room or room_for(problem), _bend(problem, state.M)
+    known = at.gradient is not None
+    gradient = at.gradient if at.gradient is not None else np.empty_like(at.w)
+    point = Point(at.w, at.scores, at.a, at.h, at.alpha, gradient, bend.u, bend.G)
+    given = at.objective, known, bend.mass, bend.dtype == np.float64, near
+    to, told = _stepped(problem, point, given, room)
+    bend = Curvature(to.u, to.G, told.mass, np.float64 if told.precise else np.float32)
+    state = state._replace(
+        M=Preconditioner(np.arange(0), np.arange(0), None, bend),
+        passes=state.passes + 3.0,
+        epoch=state.epoch + 1,
+        room=room,
+    )
+    if told.t == 0.0:
+        return state._replace(exhausted=True)
+    g = to.gradient if told.known else None
+    moved = Response(to.w, to.scores, to.a, to.h, told.objective, told.gap, to.alpha, g)
+    better = moved.objective < at.objective or moved.gap < at.gap
+    return state._replace(w=to.w, at=moved, exhausted=not better)
+
+
+def _bend(problem: Problem, M: Preconditioner | None) -> Curvature:
+    """The matrix of the last step, or one of nothing."""
+    found = None if M is None else M.curvature
+    none = begun(problem)
+    if found is None or found.G.shape != none[1].shape:
+        return Curvature(*none, 0.0, np.float64)
+    return found
+
+
+def _stepped(problem: Problem, at: Point, given, room: Room) -> tuple[Point, Told]:
     """The point after a step; given: P at w, whether the gradient is known, mass and whether
     products were precise, the share of P below which a gap needs no gradient."""
     to = Point(*map(np.empty_like, at))
