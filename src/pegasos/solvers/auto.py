@@ -3,8 +3,9 @@
 Coordinate descent pays for C ||x||^2: it needs about 4 + 12 mean(c_i q_i) passes to a relative
 gap of 1e-3 (measured over a9a, ijcnn1, magic04, spambase, mnist, C from 0.01 to 10; within a
 factor of two), and as many again for each further digit. Newton's method needs some twenty steps
-whatever C, each with a d x d Gram matrix, or six after those on a sample; if the loss is smooth, about four after those on a sample, each with that matrix or a few products (`newton_cg`).
-Both are counted in nanoseconds of row work and compared. Descent goes on beyond its budget while
+whatever C, each with a d x d Gram matrix, or six after those on a sample; if the loss is smooth,
+about four after those on a sample, each with that matrix or a few products (`newton_cg`). Both are
+counted in nanoseconds of row work and compared. Descent goes on beyond its budget while
 another one brings the gap down tenfold. Only counts and gaps decide, never the clock, so a run
 repeats.
 """

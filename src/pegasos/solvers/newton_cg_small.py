@@ -13,7 +13,7 @@ from pegasos.objective.certificate import balance
 from pegasos.objective.losses import conjugate, domain
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import solve_small
-from pegasos.solvers.newton import Curvature
+from pegasos.solvers.newton import Curvature, penalties
 from pegasos.solvers.newton_cg_state import NewtonCGState, Preconditioner, Response
 from pegasos.solvers.newton_start import search
 from pegasos.solvers.responses import Terms, ahead_block
@@ -68,7 +68,7 @@ def small_step(problem: Problem, state: NewtonCGState, near: float) -> NewtonCGS
     to, told = _stepped(problem, point, given, room)
     bend = Curvature(to.u, to.G, told.mass, np.float64 if told.precise else np.float32)
     state = state._replace(
-        M=Preconditioner(np.arange(0), np.arange(0), None, bend),
+        M=Preconditioner(np.arange(0), penalties(problem), None, bend),
         passes=state.passes + 3.0,
         epoch=state.epoch + 1,
         room=room,
