@@ -103,6 +103,37 @@ def test_large_tables_take_the_same_steps(monkeypatch, loss, intercept, kind):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.parametrize("C", [1e-3, 1e3])
+def test_a_free_intercept_without_curvature_goes_by_its_gradient(monkeypatch, C):
+    """All rows are far from the kink, so that nothing bends."""
+    X, y = np.linspace(1.0, 2.0, 8)[:, None], frozen(np.where(np.arange(8) < 3, 1.0, -1.0))
+    rows, center = make_rows("dense-float64", X, 1.0), np.array([0.0, 100.0])
+    problem = make_problem(rows, y, np.full(8, C), Hinge(), center, free=True)
+    found = []
+    for small in (newton.is_small, lambda problem: False):
+        monkeypatch.setattr(newton, "is_small", small)
+        state = Newton().init(problem, 0)
+        assert not state.slopes.any()
+        found.append(Newton().step(problem, state).w)
+    np.testing.assert_allclose(*found, rtol=1e-9)
+
+
+def test_a_matrix_of_another_shape_is_made_anew(monkeypatch):
+    """As a checkpoint may hold, or another way to the same step may leave it."""
+    problem = random_problem(3, Hinge(), "dense-float64", "penalised", n=60)
+    for small in (newton.is_small, lambda problem: False):
+        monkeypatch.setattr(newton, "is_small", small)
+        state = Newton().init(problem, 0)
+        for _ in range(2):
+            state = Newton().step(problem, state)
+        bend = state.curvature._replace(G=np.full((3, 3), np.nan))
+        for other in (state._replace(curvature=bend), state._replace(curvature=None)):
+            moved = Newton().step(problem, other)
+            assert moved.objective == pytest.approx(
+                Newton().step(problem, state).objective, rel=1e-9
+            )
+
+
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)
 def test_rounding_of_early_steps_is_forgotten(loss):
     """At first v is the sum of all rows, in the end of hardly any."""

@@ -141,7 +141,7 @@ class Task(NamedTuple):
         alphas = [run.best.alpha for run in runs]
         chosen = np.logical_or.reduce([alpha != 0.0 for alpha in alphas])
         used = slice(None) if chosen.all() else np.flatnonzero(chosen)
-        label, support = self.label[used], kept[used]
+        label, support = self.label[used], np.array(kept[used])  # not a view
         beta = np.empty((len(alphas), support.size))
         for k, alpha in enumerate(alphas):
             np.multiply(alpha[used], _signed(label, self.targets[k]), out=beta[k])

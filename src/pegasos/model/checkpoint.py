@@ -220,6 +220,8 @@ class _Reader:
             rows = self.problem.rows._replace(bias=self.decode(tree["bias"]))
             return self.problem._replace(rows=rows, **parts)
         value = _TYPES[tree["type"]](**self._parts(tree["fields"]))
+        if isinstance(value, newton.NewtonState | newton_cg_state.NewtonCGState):
+            value = value._replace(room=None)
         if isinstance(value, moves.Moves):
             moves.check(value)
         if isinstance(value, dual_state.DualState):

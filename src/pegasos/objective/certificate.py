@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.core.dispatch import generic, helper
+from pegasos.core.dispatch import generic
 from pegasos.core.jit import hot
 from pegasos.core.lanes import LANES, apart, lines
 from pegasos.core.matrix import combine, lane_combine, lane_products, products
@@ -152,28 +152,15 @@ def feasible(problem: Problem, alpha: np.ndarray) -> np.ndarray:
     low, high = domain(problem.loss)
     clipped = np.empty(alpha.size)
     _clip(low, high, problem.c, alpha, clipped)
+    alpha = clipped
     if problem.free:
-        _balance(problem.y, clipped)
-    return clipped
-
-
-@hot
-def _balance(y, alpha):
-    balance(y, alpha)
-
-
-@helper
-def balance(y, alpha):
-    """Make sum alpha_i y_i = 0: towards 0, which stays in the domain."""
-    for_, against = 0.0, 0.0
-    for i in range(alpha.shape[0]):
-        pull = alpha[i] * y[i]
-        for_ += max(pull, 0.0)
-        against -= min(pull, 0.0)
-    less = min(for_, against)
-    for i in range(alpha.shape[0]):
-        heavy = for_ if alpha[i] * y[i] > 0.0 else against
-        alpha[i] *= less / heavy if heavy > less else 1.0
+        pull = alpha * problem.y
+        excess = float(pull.sum())
+        heavy = pull > 0.0 if excess > 0.0 else pull < 0.0
+        weight = float(pull[heavy].sum())
+        if weight != 0.0:
+            alpha[heavy] *= max(0.0, 1.0 - excess / weight)  # towards 0 stays in the domain
+    return alpha
 
 
 @hot

@@ -7,8 +7,8 @@ Update:   (R + X' diag(h) X) dw = -(R (w - w0) - X' diag(y) a),  h_i = -a_i'(z_i
           then a line search on the derivative along dw.
 Outer:    a loss without curvature is smoothed by the proximal term q/2 (a - alpha)^2 of the
           augmented Lagrangian: when the inner problem is solved well enough, alpha <- a and
-          q <- q / 3, or less after one or two steps. The smooth case is q = 0 and needs no outer
-          loop: the same code.
+          q <- q / 3, or q / 9 and q / 5 after one and two inner steps. The smooth case is q = 0 and
+          needs no outer loop: the same code.
 Start:    w = w0; or, without curvature and with many rows, the w of an eighth of the rows, which
           spares the first two outer steps.
 Stopping: `estimate` = P(w) - D(a).
@@ -75,7 +75,7 @@ class NewtonState(NamedTuple):
     residual: float
     epoch: int
     exhausted: bool
-    room: Room | None = None  # to work in: nothing of it is remembered
+    room: Room | None = None  # to work in, for one thread at a time: nothing is remembered
 
     @property
     def passes(self) -> float:
@@ -85,7 +85,8 @@ class NewtonState(NamedTuple):
 
 @dataclass(frozen=True)
 class Newton:
-    """Newton's method; `growth` divides q after an outer step, `patience` bounds inner steps.
+    """Newton's method; `growth` divides q after an outer step (its square after one inner step, its
+    power 1.5 after two), `patience` bounds inner steps.
 
     `sampling`: whether to begin with a sample of the rows, if the loss has no curvature.
     """
@@ -194,7 +195,8 @@ def followed(
     Products are float32 while their rounding is far below the unit that R adds to G / unit.
     """
     mass = float(u @ problem.q)
-    if last is not None and _most_changed(last.u, u):
+    other = last is not None and last.G.shape != (columns.size,) * 2  # of a small table
+    if last is not None and (other or _most_changed(last.u, u)):
         last = None
     if last is not None:
         mass = max(mass, last.mass)

@@ -178,7 +178,8 @@ def _preconditioner(problem: Problem, at: Response, last: Preconditioner | None)
     if _too_wide(problem):
         diagonal = R + squares(problem.rows, at.h)
         return Preconditioner(np.arange(0), np.where(diagonal > 0.0, diagonal, 1.0), None)
-    columns = gram_columns(problem.rows) if last is None else last.columns
+    known = last is not None and last.columns.size > 0
+    columns = last.columns if last is not None and known else gram_columns(problem.rows)
     before = None if last is None else last.curvature
     bend = followed(problem, before, at.h, 1.0, columns)
     H = bend.G.copy()

@@ -9,7 +9,6 @@ import numpy as np
 from pegasos.core.dispatch import helper
 from pegasos.core.jit import hot
 from pegasos.core.rows import is_single, row_dot, rows_axpy
-from pegasos.objective.certificate import balance
 from pegasos.objective.losses import conjugate, domain
 from pegasos.objective.problem import Problem
 from pegasos.solvers.linalg import solve_small
@@ -46,9 +45,11 @@ class Along(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Of a step: its length (0: none was found), mass and whether products are precise, as in
-    `newton.Curvature`; P(w), the gap of w and alpha, whether the gradient is known."""
+    """Of a step: the gap of w and a before it (inf: the gradient was known), its length (0: none
+    was found), mass and whether products are precise, as in `newton.Curvature`; P(w), the gap of w
+    and alpha, whether the gradient is known."""
 
+    own: float
     t: float
     mass: float
     precise: bool
@@ -61,14 +62,20 @@ def small_step(problem: Problem, state: NewtonCGState, near: float) -> NewtonCGS
     """A step from a response; a gap below the share `near` of P needs no gradient."""
     assert state.at is not None
     at, room, bend = state.at, state.room or room_for(problem), _bend(problem, state.M)
-    known = at.gradient is not None
-    gradient = at.gradient if at.gradient is not None else np.empty_like(at.w)
+    known, gradient = at.gradient is not None, at.gradient
+    if gradient is None:
+        gradient = np.empty_like(at.w)
     point = Point(at.w, at.scores, at.a, at.h, at.alpha, gradient, bend.u, bend.G)
     given = at.objective, known, bend.mass, bend.dtype == np.float64, near
     to, told = _stepped(problem, point, given, room)
+    at = at._replace(gradient=gradient)
+    if told.own < at.gap:
+        at = at._replace(gap=told.own, alpha=at.a)
     bend = Curvature(to.u, to.G, told.mass, np.float64 if told.precise else np.float32)
+    columns = np.arange(0) if state.M is None else state.M.columns
     state = state._replace(
-        M=Preconditioner(np.arange(0), penalties(problem), None, bend),
+        at=at,
+        M=Preconditioner(columns, penalties(problem), None, bend),
         passes=state.passes + 3.0,
         epoch=state.epoch + 1,
         room=room,
@@ -105,8 +112,7 @@ def _step(problem, at, given, rules, to, room):
     push, along = room.of_rows[1], room.of_rows[0]
     for k in range(width):
         R[k] = 0.0 if problem.free and k == width - 1 else 1.0
-    if not known:
-        _gradient(problem, at, R, push)
+    own = np.inf if known else _gradient(problem, at, R, push)
     mass, precise = follow(problem, at, to, (1.0, mass, precise, single), room)
     for k in range(width):
         d[k] = -at.gradient[k]
@@ -117,7 +123,7 @@ def _step(problem, at, given, rules, to, room):
         ways = Along(at.scores, along, to.scores, to.a, to.h, push)
         t, losses = _search(problem, at, R, d, ways, objective)
     if t == 0.0:
-        return 0.0, mass, precise, objective, np.inf, True
+        return own, 0.0, mass, precise, objective, np.inf, True
     for k in range(width):
         to.w[k] = at.w[k] + t * d[k]
         rest[k] = (1.0 - t) * at.gradient[k]
@@ -125,11 +131,13 @@ def _step(problem, at, given, rules, to, room):
     objective = size + losses
     gap = abs(objective - _bound(problem, (at, to), (R, rest, push), (low, high)))
     if gap < near * objective:
-        return t, mass, precise, objective, gap, False
+        return own, t, mass, precise, objective, gap, False
     other = _gradient(problem, to, R, push)
-    for i in range(0 if gap <= other else to.a.shape[0]):
+    if gap <= other:
+        return own, t, mass, precise, objective, gap, True
+    for i in range(to.a.shape[0]):
         to.alpha[i] = to.a[i]
-    return t, mass, precise, objective, min(gap, other), True
+    return own, t, mass, precise, objective, other, True
 
 
 @helper
@@ -159,7 +167,7 @@ def _search(problem, at, R, d, ways, objective):
         d1 += R[k] * d[k] * d[k]
         start += at.gradient[k] * d[k]
         size += 0.5 * away * away
-    return search(problem, ways, (d0, d1, start), objective - size)
+    return search(problem, ways, (d0, d1, start), (objective - size, 1e-14 * abs(objective)))
 
 
 @helper
@@ -173,7 +181,7 @@ def _bound(problem, points, room, reach):
     if problem.free:
         for i in range(shift.shape[0]):
             shift[i] -= problem.y[i] * to.alpha[i]
-        balance(problem.y, to.alpha)
+        _balance(problem.y, to.alpha)
         conjugates = 0.0
         for i in range(shift.shape[0]):
             c = problem.c[i]
@@ -188,3 +196,16 @@ def _bound(problem, points, room, reach):
         v = R[k] * (to.w[k] - problem.center[k] - rest[k] + pushed[k])
         bound -= 0.5 * v * v + problem.center[k] * v
     return bound
+
+
+@helper
+def _balance(y, alpha):
+    """sum alpha_i y_i = 0, but for rounding that a certificate takes away (`feasible`)."""
+    up, down = 0.0, 0.0
+    for i in range(alpha.shape[0]):
+        pull = alpha[i] * y[i]
+        up += max(pull, 0.0)
+        down -= min(pull, 0.0)
+    for i in range(alpha.shape[0]):
+        heavy, light = (up, down) if alpha[i] * y[i] > 0.0 else (down, up)
+        alpha[i] *= light / heavy if heavy > light else 1.0

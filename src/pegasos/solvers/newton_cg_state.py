@@ -55,7 +55,7 @@ class NewtonCGState(NamedTuple):
     passes: float
     epoch: int
     exhausted: bool
-    room: Room | None = None  # to work in: nothing of it is remembered
+    room: Room | None = None  # to work in, for one thread at a time: nothing is remembered
 
     @property
     def estimate(self) -> float:

@@ -110,6 +110,8 @@ def _step(problem, at, around, last, to, room):
         return False, False, mass, precise, (np.inf, np.inf, np.inf)
     d0, d1, start = 0.0, 0.0, 0.0
     for k in range(width):
+        if not to.G[k, k] + R[k] > 0.0:  # a free intercept without curvature goes by its gradient
+            d[k] = -gradient[k]
         penalty = 1.0 if R[k] > 0.0 else 0.0
         d0 += penalty * (at.w[k] - problem.center[k]) * d[k]
         d1 += penalty * d[k] * d[k]

@@ -161,7 +161,9 @@ def _step(problem, at, objective):
         d0 += R[k] * (w[k] - problem.center[k]) * d[k]
         d1 += R[k] * d[k] * d[k]
         start += at.gradient[k] * d[k]
-    t, losses = search(problem, at, (d0, d1, start), objective - _size(problem, at))
+    t, losses = search(
+        problem, at, (d0, d1, start), (objective - _size(problem, at), 1e-14 * abs(objective))
+    )
     if t == 0.0:
         return objective
     for k in range(w.shape[0]):
@@ -173,17 +175,18 @@ def _step(problem, at, objective):
 
 @helper
 def search(problem, at, line, most):
-    """t and the losses there, or 0; beyond the lowest point the value decides, which is `most` now.
+    """t and the losses there, or 0; beyond the lowest point the losses decide. `most`: what they
+    are now, and how much more may be rounding.
 
     `at` has scores, products with d along them, and room for a response (see `Sample`).
     """
-    d0, d1, start = line
+    (d0, d1, start), (highest, slack) = line, most
     t, bracket = 1.0, (0.0, np.inf, start, np.inf)
     for k in range(60 if start < 0.0 else 0):
         pull, losses = _respond(problem, at, t)
         tilt = d0 + t * d1 - pull
         if abs(tilt) <= -FLAT * start or (t >= 8.0 and tilt <= 0.0):
-            if tilt <= 0.0 or losses + t * (d0 + 0.5 * t * d1) <= most + 1e-14 * abs(most):
+            if tilt <= 0.0 or losses + t * (d0 + 0.5 * t * d1) <= highest + slack:
                 return t, losses
         t, bracket = next_length(k, t, tilt, bracket)
     _respond(problem, at, 0.0)
