@@ -103,7 +103,7 @@ def test_an_arrangement_holds_each_that_stays_once_in_four_streams(seed, n, left
 
     def arranged():
         rows, out = np.arange(n), np.full(n, -1)
-        count = arrange(rows, n, stays, out, (near, stream(seed)))
+        count = arrange(rows, n, stays, out, (near, stream(seed), (1, 1)))
         np.testing.assert_array_equal(rows[:count], np.flatnonzero(stays))
         return out[:count]
 
@@ -121,6 +121,6 @@ def test_an_arrangement_holds_each_that_stays_once_in_four_streams(seed, n, left
 
 def test_groups_of_one_are_any_permutation():
     out, order = np.empty(40, dtype=np.int64), np.arange(40)
-    arrange(np.arange(40), 40, np.ones(40, dtype=bool), out, (1, stream(3)))
+    arrange(np.arange(40), 40, np.ones(40, dtype=bool), out, (1, stream(3), (1, 1)))
     shuffle(order, 40, stream(3))
     np.testing.assert_array_equal(out, order)

@@ -56,16 +56,39 @@ def shuffle(items: np.ndarray, n: int, rng: np.ndarray) -> None:
 
 
 @helper
+def _draw(groups: np.ndarray, room: np.ndarray, dealt: tuple, rng: np.ndarray) -> None:
+    """The numbers of all groups in a random order; `dealt`: whether, and for whom (see `deal`)."""
+    split, (hands, parts) = dealt
+    many = groups.shape[0]
+    each = many // hands if split else many
+    order = room[:each] if split and hands > 1 else groups
+    for g in range(each):
+        order[g] = g
+    permute(order, each, rng)
+    if not split or hands == 1:
+        return
+    at = 0
+    for p in range(parts):
+        for k in range(hands):
+            for b in range(p * each // parts, (p + 1) * each // parts):
+                groups[at] = order[b] * hands + (k + b) % hands
+                at += 1
+    for g in range(at, many):
+        groups[g] = g
+
+
+@helper
 def deal(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tuple) -> int:
     """Leave of rows[:n] those i with stays[i], and write them to out in a random order; returns
     their number.
 
-    With pace = (near, rng), groups of up to `near` neighbours come in any order, one row of each of
-    four groups in turns, all forwards or all backwards: memory is read in four streams, and yet a
-    stretch of rows is one of several places. Of few rows groups are smaller, so that there are
-    always many; groups of one are any permutation.
+    With pace = (near, rng, hands), groups of up to `near` neighbours come in any order, one row of
+    each of four groups in turns, all forwards or all backwards: memory is read in four streams, and
+    yet a stretch of rows is one of several places. Of few rows groups are smaller, so that there
+    are always many; groups of one are any permutation. hands = (K, parts): each of so many parts is
+    for K threads, of which each has one of K neighbouring groups, so that all have the like.
     """
-    near, rng = pace
+    near, rng, hands = pace
     left = 0
     for s in range(n):
         i = rows[s]
@@ -74,9 +97,7 @@ def deal(rows: np.ndarray, n: int, stays: np.ndarray, out: np.ndarray, pace: tup
     near = max(1, min(near, left // _GROUPS))
     many = (left + near - 1) // near
     groups = out[left - many : left]  # what comes to stand there has been read by then
-    for g in range(many):
-        groups[g] = g
-    permute(groups, many, rng)
+    _draw(groups, out, (near > 1, hands), rng)
     count, last = 0, many - 1
     for g in range(0, many, 4):
         h, k, m = min(g + 1, last), min(g + 2, last), min(g + 3, last)

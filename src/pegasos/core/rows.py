@@ -18,7 +18,6 @@ from pegasos.core.dispatch import generic, helper
 from pegasos.core.entries import axpy, dot
 from pegasos.core.prefetch import prefetch
 
-_PIECES, _PIECE = 64, 512  # of the columns: the sample that `often` goes by
 
 
 class DenseRows(NamedTuple):
@@ -72,12 +71,6 @@ def by_row(rows: Any) -> bool:
 def row_work(rows: Any) -> float:
     """The time to read an average row, in nanoseconds (about: for choosing a method)"""
     return 1.0 * n_entries(rows) / max(1, n_rows(rows))
-
-
-@generic
-def often(rows: Any, count: int) -> np.ndarray:
-    """The columns that hold most entries, about as many as asked for or none (by a sample)"""
-    return np.empty(0, dtype=np.int64)
 
 
 @generic
@@ -174,18 +167,6 @@ def _(rows):
 @row_work.register(DenseRows)
 def _(rows):
     return 0.2 * rows.values.shape[1]
-
-
-@often.register(CsrRows)
-def _(rows, count):
-    """The virtual column, if there is one, has an entry in each row."""
-    pieces = np.linspace(0, max(0, rows.columns.size - _PIECE), _PIECES).astype(np.int64)
-    seen = np.concatenate([rows.columns[s : s + _PIECE] for s in pieces]).astype(np.int64)
-    seen = np.bincount(seen, minlength=1)
-    at_least = np.cumsum(np.bincount(seen)[::-1])[::-1]  # columns seen t times or more
-    few = np.flatnonzero(at_least <= count)
-    found = np.flatnonzero(seen >= max(1, few[0] if few.size else seen.max()))[:count]
-    return np.append(found, rows.width) if rows.bias != 0.0 else found
 
 
 @row_dot.register(DenseRows, reassociate=True)

@@ -36,7 +36,7 @@ from pegasos.solvers import (
     stops,
 )
 
-FORMAT, VERSION = "pegasos-checkpoint", 10
+FORMAT, VERSION = "pegasos-checkpoint", 11
 
 
 class Finished(NamedTuple):
@@ -72,8 +72,8 @@ _KEPT_OF_PROBLEM = ("q", "center", "free")
 _BY_ROW = frozenset(
     "a alpha h listed lo order over q response s S scores slopes stays u under up".split()
 )
-_INDICES = frozenset(("order", "listed", "often", "excerpt", "columns"))
-_OF_COLUMNS = frozenset(("often", "columns"))
+_INDICES = frozenset(("order", "listed", "excerpt", "columns"))
+_OF_COLUMNS = frozenset(("columns",))
 _BY_WEIGHT = frozenset(("w", "v", "center", "gradient", "diagonal"))
 _BY_CLASS = frozenset(("alpha", "S", *_BY_WEIGHT))  # besides, if the problem is of several classes
 
@@ -245,5 +245,5 @@ class _Reader:
         most, what = (width, "columns") if name in _OF_COLUMNS else (n, "rows")
         if name in _INDICES and not np.all((array >= 0) & (array < most)):
             raise ValueError(f"{name}: not one of {most} {what}")
-        if name in ("often", "excerpt", "columns") and np.any(array[1:] <= array[:-1]):
+        if name in ("excerpt", "columns") and np.any(array[1:] <= array[:-1]):
             raise ValueError(f"{name}: {what} do not ascend")

@@ -42,18 +42,18 @@ from pegasos.core.threads import allowed
 from pegasos.objective.certificate import Evaluation
 from pegasos.objective.stretch import ROUNDING
 from pegasos.solvers import curved_moves, moves
-from pegasos.solvers.dual_state import DualState, falls_fast, is_early, place_of
+from pegasos.solvers.dual_state import DualState, falls_fast, is_vague, place_of
 from pegasos.solvers.dual_verbs import (
     advance,
     bend,
     gap_at,
     is_shared,
-    meeting_columns,
     noise_ahead,
     part,
     recall,
     sampled,
     start,
+    weight_of,
 )
 from pegasos.solvers.excerpt import (
     all_alpha,
@@ -72,6 +72,7 @@ from pegasos.solvers.steps import Place, near_rows, reach, sqdist, up_to_date
 
 _PART = 2.5e5  # ns of work: fewer are not worth a return to Python
 _TELLING = 0.2  # of an epoch: fewer rows say little of all
+_QUARTERS, _HALVES = 4, 2  # parts of an epoch, of one by several threads
 _ALONE = 16  # of an epoch one part, before threads share the others
 _FEW = 0.5  # of all rows
 _FIRST_LOOK, _NEXT_LOOK = 0.03, 0.1  # of the objective, of the estimate at the last look
@@ -96,10 +97,11 @@ class Dual:
 
     def init(self, problem: Any, seed: int, alpha: np.ndarray | None = None) -> DualState:
         n = n_rows(problem.rows)
-        noise = noise_ahead(problem, alpha)
+        weight = weight_of(problem)
+        noise = noise_ahead(problem, alpha, weight)
         alpha, w = start(problem, alpha)
         k, r = bend(problem)
-        state = DualState(
+        return DualState(
             alpha=alpha,
             w=w,
             order=np.arange(n),
@@ -126,11 +128,9 @@ class Dual:
             past=None,
             k=k,
             r=r,
+            weight=weight,
             noise=noise,
-            often=meeting_columns(problem),
         )
-        shared = is_shared(problem, place_of(state), n, allowed())  # each thread knows a part of w
-        return state._replace(noise=1.0) if shared else state
 
     def after(self, epochs: int) -> Dual:
         """For a run that has had so many epochs elsewhere."""
@@ -142,8 +142,9 @@ class Dual:
         if state.cursor == 0:
             state = self._begun(problem, state)
         problem = at_hand(problem, state)
-        place = place_of(state)
-        state = state.plus(*advance(problem, place, *_next(problem, state, place)))
+        span, threads = _next(problem, state)
+        state = state.plus(*advance(problem, place_of(state), span, threads))
+        state = state._replace(shared=threads > 1)
         if state.cursor < state.active:
             return _underway(problem, state)
         return self._closed(problem, state)
@@ -154,12 +155,13 @@ class Dual:
         problem = at_hand(problem, state)
         state = self._combine(problem, state)
         left = state.listed, state.active, state.stays, state.order
-        return state._replace(active=arrange(*left, (near_rows(problem.rows), state.rng)))
+        pace = near_rows(problem.rows), state.rng, _hands(problem, state)
+        return state._replace(active=arrange(*left, pace))
 
     def _closed(self, problem: Any, state: DualState) -> DualState:
         """The end of an epoch."""
         estimate, losses = up_to_date(state.terms, state.summed), state.losses
-        if is_early(state):
+        if is_vague(state):
             estimate, losses = sampled(problem, place_of(state), state.active)
         objective = _penalty(problem, state) + losses + state.aside
         return state._replace(
@@ -268,29 +270,39 @@ def _kind_of_moves(problem: Any, state: DualState) -> Any:
     return curved_moves if curved_moves.is_curved(problem) else None
 
 
-def _next(problem: Any, state: DualState, place: Place) -> tuple[tuple[int, int], int]:
+def _next(problem: Any, state: DualState) -> tuple[tuple[int, int], int]:
     """The rows to go over next, and by how many threads.
 
     After a second-order step all rows have the same to correct, and threads would each do it: from
     the time on when moves are remembered one begins an epoch alone.
     """
-    threads = 1 if state.excerpt is not None else max(1, allowed() >> state.quarrels)
-    if not is_shared(problem, place, state.active, threads):
-        return (state.cursor, _pause(problem, state)), 1
+    threads = _threads(problem, state, state.active)
     alone = max(1, state.active // _ALONE)
-    if state.past is not None and state.cursor < alone:
+    if threads > 1 and state.past is not None and state.cursor < alone:
         return (state.cursor, alone), 1
-    return (state.cursor, state.active), threads
+    return (state.cursor, _pause(problem, state, _HALVES if threads > 1 else _QUARTERS)), threads
 
 
-def _pause(problem: Any, state: DualState) -> int:
-    """The end of the epoch, or of a quarter of it: where the gap falls fast, a part of an epoch may
-    be all that is left to do."""
+def _threads(problem: Any, state: DualState, active: int) -> int:
+    """How many share an epoch of so many rows."""
+    threads = 1 if state.excerpt is not None else max(1, allowed() >> state.quarrels)
+    return threads if is_shared(problem, place_of(state), active, threads) else 1
+
+
+def _hands(problem: Any, state: DualState) -> tuple[int, int]:
+    """For how many threads to deal the rows of an epoch, and in how many parts."""
+    staying = int(np.count_nonzero(state.stays))
+    return _threads(problem, state, staying), _HALVES if falls_fast(state) else 1
+
+
+def _pause(problem: Any, state: DualState, parts: int) -> int:
+    """The end of the epoch, or of one of its parts: where the gap falls fast, a part of an epoch
+    may be all that is left to do."""
     if not falls_fast(state):
         return state.active
-    quarter = max(state.active // 4, int(_PART / max(1.0, row_work(problem.rows))))
-    end = state.cursor + quarter
-    return end if end + quarter // 2 < state.active else state.active
+    part = max(state.active // parts, int(_PART / max(1.0, row_work(problem.rows))))
+    end = state.cursor + part
+    return end if end + part // 2 < state.active else state.active
 
 
 def _penalty(problem: Any, state: DualState) -> float:
@@ -301,7 +313,7 @@ def _penalty(problem: Any, state: DualState) -> float:
 def _underway(problem: Any, state: DualState) -> DualState:
     """With an estimate within an epoch, from the share of it that is done."""
     share = state.cursor / state.active
-    if state.epoch > 0 and is_early(state):
+    if state.epoch > 0 and is_vague(state):
         estimate, losses = sampled(problem, place_of(state), state.active)
         objective = _penalty(problem, state) + losses + state.aside
         return state._replace(estimate=estimate, objective=objective)

@@ -20,10 +20,10 @@ class DualState(NamedTuple):
     is the loss of the others, as it was when they left, `mark` the estimate at which they are
     looked at; `still` says that nothing has moved since the last exact evaluation; `visits` counts
     steps on rows; `gain` is what the dual gained by steps since the last move was closed; `summed`
-    are the terms of the last whole epoch; k and r are those of `bend`, `noise` is that of
-    `solvers.steps.foreseen` in the first epoch, `often` are the `meeting_columns`; with each of the
-    `quarrels` half as many threads share an epoch. Where there is an `excerpt`, arrays are of its
-    rows and columns (see `solvers.excerpt`).
+    are the terms of the last whole epoch; k and r are those of `bend`, `weight` is the mean of c_i ||x_i||^2, `noise` that of
+    `solvers.steps.foreseen` in the first epoch; `shared`: threads share the epoch at hand, with
+    each of the `quarrels` half as many. Where there is an `excerpt`, arrays are of its rows and columns (see
+    `solvers.excerpt`).
     """
 
     alpha: np.ndarray
@@ -52,8 +52,9 @@ class DualState(NamedTuple):
     past: Moves | None
     k: float
     r: float
+    weight: float
     noise: float
-    often: np.ndarray
+    shared: bool = False
     excerpt: Excerpt | np.ndarray | None = None
 
     @property
@@ -83,12 +84,13 @@ def falls_fast(state: DualState) -> bool:
     return state.summed > 0.0 and state.estimate <= _FAST * state.summed
 
 
-def is_early(state: DualState) -> bool:
-    """Whether terms are of margins that were foreseen, or fall since then: they say little."""
-    return state.noise < 1.0 and state.epoch < 2
+def is_vague(state: DualState) -> bool:
+    """Whether terms say little: they are of margins that were foreseen, or fall since then; or of
+    those at which several threads took the gap further down than they know."""
+    return (state.noise < 1.0 and state.epoch < 2) or (state.shared and falls_fast(state))
 
 
 def place_of(state: DualState) -> Place:
     where = state.alpha, state.w, state.order, state.stays
     noise = state.noise if state.epoch == 0 else 1.0
-    return Place(*where, state.radius, state.k, state.r, state.often, noise)
+    return Place(*where, state.radius, state.k, state.r, state.weight, noise)

@@ -21,7 +21,7 @@ from pegasos.objective.problem import Problem
 from pegasos.objective.stretch import ENOUGH, multiple
 from pegasos.solvers.curved_moves import is_curved
 from pegasos.solvers.steps import Place, Tally, settled, steps
-from pegasos.solvers.team import frequent_columns, pace_of, team_steps
+from pegasos.solvers.team import pace_of, team_steps
 
 _AHEAD = 4  # rows between a prefetch and the use of the row
 _NOISE, _CURVED_NOISE, _GROWTH = 0.3, 0.1, 0.4  # measured on text (decision 032)
@@ -42,7 +42,13 @@ def bend(problem: Any) -> tuple[float, float]:
 
 
 @generic
-def noise_ahead(problem: Any, alpha: np.ndarray | None) -> float:
+def weight_of(problem: Any) -> float:
+    """The mean of c_i ||x_i||^2"""
+    return 0.0
+
+
+@generic
+def noise_ahead(problem: Any, alpha: np.ndarray | None, weight: float) -> float:
     """The noise of margins in a first epoch from alpha (see `solvers.steps.foreseen`); 1: they are
     taken as they are"""
     return 1.0
@@ -53,12 +59,6 @@ def sampled(problem: Any, place: Place, active: int) -> tuple[float, float]:
     """The gap at w and a little more, and the loss, as a few of the rows order[:active] tell them;
     all others are taken to be rightly aside"""
     return np.inf, np.inf
-
-
-@generic
-def meeting_columns(problem: Any) -> np.ndarray:
-    """The columns in which threads meet often"""
-    return np.empty(0, dtype=np.int64)
 
 
 @generic
@@ -104,13 +104,17 @@ def _(problem):
     return parabola(problem.loss)
 
 
+@weight_of.register(Problem)
+def _(problem):
+    return float(problem.c @ problem.q) / max(1, n_rows(problem.rows))
+
+
 @noise_ahead.register(Problem)
-def _(problem, alpha):
+def _(problem, alpha, weight):
     """More with more weight on each row, where w is more of single rows."""
     begun = alpha is not None or problem.center.any()
     if begun or domain(problem.loss)[0] != 0.0 or is_piecewise_linear(problem.loss):
         return 1.0
-    weight = float(problem.c @ problem.q) / n_rows(problem.rows)
     noise = (_CURVED_NOISE if is_curved(problem) else _NOISE) * weight**_GROWTH
     return noise if noise < _MOST_NOISE else 1.0
 
@@ -125,20 +129,15 @@ def _(problem, place, active):
     return (terms + _ERRORS * error) * active / m, losses * active / m
 
 
-@meeting_columns.register(Problem)
-def _(problem):
-    return frequent_columns(problem)
-
-
 @advance.register(Problem)
 def _(problem, place, span, threads):
     """By one thread or by all."""
     first, end = span
     length = max(1, SLICE * n_rows(problem.rows) // max(1, n_entries(problem.rows)))
-    pace = pace_of(problem, place, end, threads)
-    if pace:
+    between = pace_of(problem, place, end, threads)
+    if between:
         last = min(end, first + threads * length)
-        return last - first, team_steps(problem, place, (first, last), pace, threads)
+        return last - first, team_steps(problem, place, (first, last), between, threads)
     last = min(end, first + length)
     return last - first, Tally(*_sweep(problem, place, first, last))
 
@@ -245,4 +244,4 @@ def _lowered(loss, c, z, line, s):
 
 @hot
 def _sweep(problem, place, first, last):
-    return steps(problem, place, place.w, first, last)
+    return steps(problem, place, place.w, (first, last), (0, 1.0))

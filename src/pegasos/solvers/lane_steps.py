@@ -146,7 +146,7 @@ def _epochs(problem, turns, states, place, goal, rng):
     near = near_rows(problem.rows)
     while visits > 0:
         if cursor == 0:
-            active = deal(turns.listed, active, turns.wanted, turns.order, (near, rng))
+            active = deal(turns.listed, active, turns.wanted, turns.order, (near, rng, (1, 1)))
         cursor, visits = _sweep(problem, turns.order, states, (cursor, active, visits))
         if cursor >= active:
             arrived = _close(problem, states[0], share, epoch)

@@ -17,91 +17,84 @@ from pegasos.objective.losses import conjugate
 from pegasos.solvers.steps import steps
 
 _COLUMNS = 1024  # of a block that stays in cache
+_ROWS = 128  # of a block of conjugates, which then are vector instructions
 _FULL = 0.95  # a theta above is as good as 1
 _LITTLE = 0.7  # a theta below: rows have so much in common that threads work against each other
 
 
 class Team(NamedTuple):
-    """What the threads share: w of the last meeting of all columns, their copies of it, the columns
-    that meet often, what each knows of them and has told in this round and the last, alpha as it
-    was at the last meeting of all, sums of each, and its tallies: now and at that meeting."""
+    """What the threads share: w of the last meeting, their copies of it, by how much all have moved
+    it; alpha as it was at that meeting, sums of each, room for conjugates, and its tallies: now and
+    at that meeting. How many times its own moves a thread takes those of all to be; its rows in
+    each round."""
 
     w: np.ndarray
     copies: np.ndarray
-    often: np.ndarray
-    known: np.ndarray
-    told: np.ndarray
     move: np.ndarray
     before: np.ndarray
     sums: np.ndarray
+    room: np.ndarray
     tallies: np.ndarray
     gate: np.ndarray
+    grown: float
+    length: int
 
 
 @hot
-def rounds(problem, place, team, part, pace):
+def rounds(problem, place, team, part):
     """The shares of some threads, one after the other: of thread k the rows
     order[bounds[k]:bounds[k + 1]], and a piece of the columns. Returns what all gained and whether
     they were in each other's way, both 0 for those without the first share."""
     (first, last), n, bounds = part
-    length, whole = pace
-    count, total, start = _longest(bounds, length), 0.0, 0
+    total, length = 0.0, team.length
     for k in range(first, last):
         for j in range(team.w.shape[0]):
             team.copies[k, j] = team.w[j]
-    for r in range(count):
+    for r in range(_longest(bounds, length)):
         for k in range(first, last):
-            _round(problem, place, team, (k, bounds), (r * length, start, length, r % 2))
+            _round(problem, place, team, (k, bounds), r)
         meet(team.gate, n)
         for k in range(first, last):
-            _hear(team.copies[k], team.often, team.known[k], team.told[r % 2])
-        if (r + 1) % whole != 0 and r + 1 < count:
-            continue
-        if team.often.shape[0] > 0:
-            meet(team.gate, n)
-        span = start, (r + 1) * length
-        for k in range(first, last):
-            _add_up(problem, place, team, (k, bounds), span)
+            _add_up(problem, place, team, (k, bounds), r)
         meet(team.gate, n)
         theta, gain = _share(team.sums)
         kept = theta >= _LITTLE
+        if np.isnan(place.k):
+            theta = 1.0  # is better than what the bound knows of a dual that is not quadratic
         for k in range(first, last):
-            _keep(place, team, (k, bounds), span, theta if kept else 0.0)
+            _keep(place, team, (k, bounds), r, theta if kept else 0.0)
         meet(team.gate, n)
         if not kept:
-            return _alone(problem, place, team, bounds, (start, total)) if first == 0 else (0.0, 0)
+            done = r * length, total
+            return _alone(problem, place, team, bounds, done) if first == 0 else (0.0, 0)
         for k in range(first, last):
-            for t in range(team.often.shape[0]):
-                team.known[k, t] = team.copies[k, team.often[t]]
             for t in range(4):
                 team.tallies[1, k, t] = team.tallies[0, k, t]
         total += gain if first == 0 else 0.0
-        start = span[1]
     return total, 0
 
 
 @helper
-def _round(problem, place, team, part, rows):
-    """Steps of thread k on its next rows, told in line `line`; `start`: of the last meeting."""
+def _round(problem, place, team, part, r):
+    """Steps of thread k on its next rows."""
     k, bounds = part
-    done, start, length, line = rows
-    own, before, known = team.copies[k], team.before[k], team.known[k]
-    first, last = _rows_of(part, done, done + length)
+    own, before, tally = team.copies[k], team.before[k], team.tallies[0, k]
+    first, last = _rows_of(part, r, team.length)
     for s in range(first, last):
-        before[s - bounds[k] - start] = place.alpha[place.order[s]]
-    terms, losses, aside, _, moves = steps(problem, place, own, first, last)
-    tally = team.tallies[0, k]
+        before[s - first] = place.alpha[place.order[s]]
+    unknown = first - bounds[0] - team.copies.shape[0] * r * team.length  # of the rows before
+    others = unknown, team.grown
+    terms, losses, aside, _, moves = steps(problem, place, own, (first, last), others)
     tally[0], tally[1] = tally[0] + terms, tally[1] + losses
     tally[2], tally[3] = tally[2] + aside, tally[3] + moves
-    _tell(own, team.often, known, team.told[line, k])  # others may still read the other line
 
 
 @helper
-def _rows_of(part, start, stop):
-    """Where rows `start` to `stop` of thread k are in the order."""
+def _rows_of(part, r, length):
+    """Where the rows of thread k in round r are in the order."""
     k, bounds = part
     end = bounds[k + 1]
-    return min(bounds[k] + start, end), min(bounds[k] + stop, end)
+    return min(bounds[k] + r * length, end), min(bounds[k] + (r + 1) * length, end)
 
 
 @helper
@@ -112,24 +105,23 @@ def _piece(team, k):
 
 
 @helper
-def _add_up(problem, place, team, part, span):
+def _add_up(problem, place, team, part, r):
     """The sums of thread k: of its rows, and of all moves in its columns."""
     k = part[0]
     left, right = _piece(team, k)
-    first, last = _rows_of(part, span[0], span[1])
-    _count_once(team, team.known[k], left, right)
+    first, last = _rows_of(part, r, team.length)
     w, move, pieces = team.w[left:right], team.move[left:right], team.copies[:, left:right]
     sums, chosen = team.sums[k], place.order[first:last]
-    sums[0], sums[1] = _change(problem, place, team.before[k], chosen)
-    sums[2], sums[3] = _merge(w, pieces, move)
+    sums[0], sums[1] = _change(problem, place, team.before[k], chosen, team.room[k])
+    sums[2], sums[3] = _merge(w, pieces, move, team.grown)
 
 
 @helper
-def _keep(place, team, part, span, theta):
+def _keep(place, team, part, r, theta):
     """So much of the moves, in the rows and the columns of thread k; 0: none."""
     k = part[0]
     left, right = _piece(team, k)
-    first, last = _rows_of(part, span[0], span[1])
+    first, last = _rows_of(part, r, team.length)
     chosen = place.order[first:last]
     if theta == 0.0:
         _undo(place, team.before[k], chosen)
@@ -154,7 +146,8 @@ def _alone(problem, place, team, bounds, before):
     tally = team.tallies[1, 0]
     for p in range(bounds.shape[0] - 1):
         first = min(bounds[p] + done, bounds[p + 1])
-        terms, losses, aside, gain, moves = steps(problem, place, place.w, first, bounds[p + 1])
+        span = first, bounds[p + 1]
+        terms, losses, aside, gain, moves = steps(problem, place, place.w, span, (0, 1.0))
         tally[0], tally[1] = tally[0] + terms, tally[1] + losses
         tally[2], tally[3] = tally[2] + aside, tally[3] + moves
         total += gain
@@ -173,59 +166,40 @@ def _share(sums):
 
 
 @helper
-def _tell(own, columns, known, told):
-    """By how much this thread has moved w in these columns since all of them knew it."""
-    for t in range(columns.shape[0]):
-        told[t] = own[columns[t]] - known[t]
-
-
-@helper
-def _hear(own, columns, known, told):
-    """w in these columns after the moves of all, in the same order for each: the same bits."""
-    for t in range(columns.shape[0]):
-        for k in range(told.shape[0]):
-            known[t] += told[k, t]
-        own[columns[t]] = known[t]
-
-
-@helper
-def _count_once(team, known, left, right):
-    """The moves that all have heard of are those of the first, for the columns of this piece."""
-    for t in range(known.shape[0]):
-        j = team.often[t]
-        if left <= j < right:
-            team.copies[:, j] = team.w[j]
-            team.copies[0, j] = known[t]
-
-
-@helper
-def _change(problem, place, before, chosen):
+def _change(problem, place, before, chosen, room):
     """By how much the steps on these rows lowered sum c_i l*(-alpha_i/c_i), and its curvature."""
     r = place.r if place.r > 0.0 else 0.0
     total, bend = 0.0, 0.0
-    for t in range(chosen.shape[0]):
-        i = chosen[t]
-        c, new, old = problem.c[i], place.alpha[i], before[t]
-        if new != old:
-            total += c * conjugate(problem.loss, old / c) - c * conjugate(problem.loss, new / c)
-            bend += r * (new - old) * ((new - old) / c)
+    for start in range(0, chosen.shape[0], _ROWS):
+        n = min(_ROWS, chosen.shape[0] - start)
+        old, new, fell = room[0, :n], room[1, :n], room[2, :n]
+        for t in range(n):
+            i = chosen[start + t]
+            old[t], new[t], fell[t] = before[start + t], place.alpha[i], problem.c[i]
+            bend += r * (new[t] - old[t]) * ((new[t] - old[t]) / fell[t])
+        for t in range(n):
+            c = fell[t]
+            told = conjugate(problem.loss, old[t] / c) - conjugate(problem.loss, new[t] / c)
+            fell[t] = c * told
+        for t in range(n):
+            total += fell[t]
     return total, bend
 
 
 @helper
-def _merge(w, pieces, move):
-    """move = sum_k (w_k - w); returns -w.move and ||move||^2.
+def _merge(w, pieces, move, grown):
+    """move = sum_k (w_k - w) / grown; returns -w.move and ||move||^2.
 
     Block by block, so that each is read from memory once.
     """
-    slope, square = 0.0, 0.0
+    slope, square, part = 0.0, 0.0, 1.0 / grown
     for start in range(0, w.shape[0], _COLUMNS):
         w_, move_ = w[start : start + _COLUMNS], move[start : start + _COLUMNS]
         move_[:] = 0.0
         for k in range(pieces.shape[0]):
             copy = pieces[k, start : start + _COLUMNS]
             for j in range(w_.shape[0]):
-                move_[j] += copy[j] - w_[j]
+                move_[j] += part * (copy[j] - w_[j])
         slope -= np.dot(w_, move_)
         square += np.dot(move_, move_)
     return slope, square

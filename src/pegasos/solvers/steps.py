@@ -40,8 +40,8 @@ class Tally(NamedTuple):
 
 class Place(NamedTuple):
     """What the steps go by: the point, the order of rows, which of them stay, the radius of
-    shrinking, k and r where the dual is quadratic (see `objective.losses.parabola`), the
-    columns in which threads meet often (see `solvers.team`), and the noise of `foreseen`."""
+    shrinking, k and r where the dual is quadratic (see `objective.losses.parabola`), the mean
+    of c_i ||x_i||^2, and the noise of `foreseen`."""
 
     alpha: np.ndarray
     w: np.ndarray
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     radius: float
     k: float
     r: float
-    often: np.ndarray
+    weight: float
     noise: float = 1.0
 
 
@@ -107,11 +107,13 @@ def up_to_date(terms, before, share=1.0):
 
 
 @helper
-def steps(problem, place, w, first, last):
+def steps(problem, place, w, span, others):
     """Steps on the rows order[first:last]; a row that is settled stays out of the next epoch.
 
-    Returns the fields of a Tally.
+    `others`: how many of the rows before have moves that w lacks, and how many times it moves, for
+    other threads that do the like (see `solvers.team`). Returns the fields of a Tally.
     """
+    (first, last), (unknown, grown) = span, others
     alpha, order, radius = place.alpha, place.order, place.radius
     loss, rows = problem.loss, problem.rows
     terms, losses, aside, gain, moves = 0.0, 0.0, 0.0, 0.0, 0
@@ -134,13 +136,13 @@ def steps(problem, place, w, first, last):
             continue
         known = z
         if place.noise < 1.0:
-            known = foreseen(z, (s + 1.0) / order.shape[0], place.noise)
+            known = foreseen(z, (s + 1.0 - unknown) / order.shape[0], place.noise)
         cost, share, new = visit(loss, old, known, q, c)
         losses += cost
         terms += share
         if new != old:
             alpha[i] = new
-            row_axpy(rows, i, (new - old) * y, w)
+            row_axpy(rows, i, grown * (new - old) * y, w)
             gain += (new - old) * (place.k - z - 0.5 * q * (new - old))
             if place.r != 0.0:
                 gain -= 0.5 * place.r * (new - old) * (new + old) / c

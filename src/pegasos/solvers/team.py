@@ -26,85 +26,60 @@ Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one meeting an epoch, of al
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from pegasos.core.barrier import close, gate
 from pegasos.core.matrix import combine
-from pegasos.core.rows import n_columns, n_rows, often, row_work
+from pegasos.core.rows import n_columns, row_work
 from pegasos.core.threads import allowed, in_company
 from pegasos.objective.problem import Problem
-from pegasos.solvers.rounds import Team, rounds
+from pegasos.solvers.rounds import _ROWS, Team, rounds
 from pegasos.solvers.steps import Place, Tally
 
-_OFTEN = 512  # columns that meet after each round: more of them cost more than they tell
-_ROWS = 512  # of a thread's round; of twice as many the others know too little
-_WHOLE = 8.0  # work between two meetings of all columns in ns, for each of them
-_MEETINGS = 4  # of all columns in an epoch, at least
-_ROUND, _ROUNDS = 4e4, 16  # work of a round, and their number at least, where all columns meet
-_WORTH = 4e6  # work of an epoch: below, two threads gain nothing for sure
-_PAYS = 32.0  # the same for each column
+_LENGTH = 4e4  # ns of work of a thread between two meetings, at least
+_COLUMN = 12.0  # the same for each column: what a meeting adds up
+_WORTH = 1.2e6  # ns of work of an epoch: below, two threads gain nothing for sure
+_PAYS = 16.0  # the same for each column
+_HEAVY, _MEETINGS = 3.0, 4  # mean c_i ||x_i||^2, above which an epoch needs so many meetings
+_ALIKE = 0.6  # of its own moves a thread takes those of each other to be
 
 
-class Pace(NamedTuple):
-    """Rows of a thread in a round, rounds between two meetings of all columns."""
-
-    length: int
-    whole: int
-
-
-def frequent_columns(problem: Problem) -> np.ndarray:
-    """The columns in which threads are to meet after each round; none where all of them do."""
-    shared = _is_worth(problem, n_rows(problem.rows), allowed())
-    if not shared or n_columns(problem.rows) <= 2 * _OFTEN:
-        return np.empty(0, dtype=np.int64)
-    return often(problem.rows, _OFTEN)
-
-
-def _is_worth(problem: Problem, active: int, threads: int) -> bool:
-    if threads == 1:
-        return False
-    work = active * max(1.0, row_work(problem.rows))
-    return work >= _WORTH and work >= _PAYS * n_columns(problem.rows)
-
-
-def pace_of(problem: Problem, place: Place, active: int, threads: int) -> Pace | None:
-    """None where meetings cost more than threads bring."""
-    if not _is_worth(problem, active, threads):
+def pace_of(problem: Problem, place: Place, active: int, threads: int) -> int | None:
+    """Rows of a thread between two meetings; None where these cost more than threads bring."""
+    row, columns = max(1.0, row_work(problem.rows)), n_columns(problem.rows)
+    if threads == 1 or active * row < max(_WORTH, _PAYS * columns):
         return None
-    work, whole = max(1.0, row_work(problem.rows)), _WHOLE * n_columns(problem.rows)
-    if not place.often.size:
-        length = int(max(_ROUND, whole) / work) + 1
-        return Pace(length, 1) if active >= _ROUNDS * threads * length else None
-    most = active // (threads * _ROWS) // _MEETINGS
-    return Pace(_ROWS, max(1, min(int(whole / (_ROWS * work)), most)))
+    length = int(max(_LENGTH, _COLUMN * columns) / row) + 1
+    share = active // threads
+    if place.weight > _HEAVY and share < _MEETINGS * length:
+        return None
+    return min(length, share + 1)
 
 
 def team_steps(
-    problem: Problem, place: Place, span: tuple[int, int], pace: Pace, threads: int
+    problem: Problem, place: Place, span: tuple[int, int], length: int, threads: int
 ) -> Tally:
     """Steps on the rows order[first:last] of a span; the same bits, whoever does them."""
-    place = place._replace(noise=1.0)  # of a run that began with one thread
-    columns = place.often if pace.whole > 1 else place.often[:0]
+    foreseen = place.noise < 1.0  # what is foreseen holds the moves of others
+    place = place._replace(noise=place.noise / threads if foreseen else 1.0)
     team = Team(
         w=place.w,
         copies=np.empty((threads, len(place.w))),
-        often=columns,
-        known=np.tile(place.w[columns], (threads, 1)),
-        told=np.empty((2, threads, len(columns))),
         move=np.empty(len(place.w)),
-        before=np.empty((threads, pace.whole * pace.length)),
+        before=np.empty((threads, length)),
         sums=np.zeros((threads, 8)),
+        room=np.empty((threads, 3, _ROWS)),
         tallies=np.zeros((2, threads, 4)),
         gate=gate(),
+        grown=1.0 if foreseen else 1.0 + _ALIKE * (threads - 1),
+        length=length,
     )
     bounds = np.linspace(*span, threads + 1).astype(np.int64)
     due = (span[1] - span[0]) * max(1.0, row_work(problem.rows))
 
     def work(first: int, last: int) -> tuple[float, int]:
         meeting = threads if last - first == 1 else 1
-        return rounds(problem, place, team, ((first, last), meeting, bounds), pace)
+        return rounds(problem, place, team, ((first, last), meeting, bounds))
 
     try:
         found = in_company(work, threads, lambda: close(team.gate), due)
