@@ -96,17 +96,40 @@ def test_only_from_zero_and_where_rows_weigh_little():
         assert noise_ahead(like_text(loss), None) == 1.0
 
 
-def test_threads_that_share_an_epoch_take_margins_as_they_are(monkeypatch):
-    for name in ("_WORTH", "_PAYS", "_ROUND", "_WHOLE"):
-        monkeypatch.setattr(team, name, 1.0)
+@pytest.fixture
+def _always_shared(monkeypatch):
+    """With two or three meetings an epoch."""
+    for name, number in {"_WORTH": 0.0, "_PAYS": 0.0, "_LENGTH": 4e3, "_COLUMN": 0.0}.items():
+        monkeypatch.setattr(team, name, number)
+
+
+@smooth
+def test_threads_that_share_a_first_epoch_foresee_its_end(loss, monkeypatch, _always_shared):
+    problem = like_text(loss, C=0.02)
+    one = _gap(problem, _after(problem, 1))
+    with use_threads(2):
+        two = _gap(problem, _after(problem, 1))
+        monkeypatch.setattr(dual, "noise_ahead", lambda problem, alpha: 1.0)
+        assert two < 0.7 * _gap(problem, _after(problem, 1))
+    assert two < 2.0 * one
+
+
+def test_a_checkpoint_of_one_thread_goes_on_with_two(_always_shared):
     problem = like_text(Logistic())
     one = Dual().init(problem, 0)
     with use_threads(2):
-        two = Dual().init(problem, 0)
-        assert one.noise < 1.0 == two.noise
-        late = one._replace(often=two.often, rng=two.rng.copy())  # a checkpoint of one thread
-        late, two = Dual().step(problem, late), Dual().step(problem, two)
-    assert np.array_equal(late.alpha, two.alpha)
+        late, two = Dual().step(problem, one), Dual().step(problem, Dual().init(problem, 0))
+    assert np.array_equal(late.alpha, two.alpha) and two.shared
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic()], ids=repr)
+@pytest.mark.parametrize("threads", [2, 4])
+def test_threads_that_share_end_with_their_proof(loss, threads, _always_shared):
+    problem = like_text(loss)
+    with use_threads(threads):
+        found = run(Dual(), problem, Stop(tol=1e-4))
+    exact = evaluate(problem, found.best.alpha, found.best.w).certificate
+    assert found.stop_reason == "gap" and exact.relative_gap <= 1.001e-4
 
 
 @pytest.mark.slow

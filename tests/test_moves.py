@@ -91,7 +91,7 @@ def test_slopes_and_curvatures_are_those_of_the_dual(loss):
     while state.epoch < 8:
         state = solver.step(problem, state)
     where = state.alpha, state.w, state.order, state.stays
-    place = moves.Place(*where, np.inf, k, r)
+    place = moves.Place(*where, np.inf, k, r, 1.0)
     past = moves.combined(problem, place, state.past, state.gain, state.visits)
     gradient = k - r * place.alpha / problem.c - evaluate(problem, place.alpha).margins
     assert np.allclose(past.g, past.S.T @ gradient, atol=1e-9 * np.abs(past.S).sum())
@@ -104,7 +104,7 @@ def test_a_curved_step_is_newtons_in_the_span_of_the_moves():
     while state.epoch < 8:
         state = solver.step(problem, state)
     alpha, (k, r) = state.alpha.copy(), parabola(Logistic())
-    place = moves.Place(state.alpha, state.w, state.order, state.stays, np.inf, k, r)
+    place = moves.Place(state.alpha, state.w, state.order, state.stays, np.inf, k, r, 1.0)
     margins = evaluate(problem, alpha).margins
     past = curved_moves.combined(problem, place, state.past, state.gain, state.visits)
     newest = (past.oldest - 1) % len(past.g)

@@ -96,14 +96,17 @@ def test_every_permutation_is_as_likely():
     assert possible.size == 24 and looks_uniform(possible)
 
 
-@given(seed=SEEDS, n=st.integers(1, 5000), left=st.floats(0.0, 1.0), near=st.integers(1, 20))
+HANDS = st.tuples(st.integers(1, 3), st.integers(1, 2))
+
+
+@given(SEEDS, st.integers(1, 5000), st.floats(0.0, 1.0), st.integers(1, 20), HANDS)
 @pytest.mark.bounds
-def test_an_arrangement_holds_each_that_stays_once_in_four_streams(seed, n, left, near):
+def test_an_arrangement_holds_each_that_stays_once_in_four_streams(seed, n, left, near, hands):
     stays = np.random.default_rng(seed).random(n) <= left
 
     def arranged():
         rows, out = np.arange(n), np.full(n, -1)
-        count = arrange(rows, n, stays, out, (near, stream(seed), (1, 1)))
+        count = arrange(rows, n, stays, out, (near, stream(seed), hands))
         np.testing.assert_array_equal(rows[:count], np.flatnonzero(stays))
         return out[:count]
 
@@ -117,6 +120,20 @@ def test_an_arrangement_holds_each_that_stays_once_in_four_streams(seed, n, left
         assert np.ptp(at) < 4 * size and ((steps > 0).all() or (steps < 0).all())
     assert size == 1 or (groups[1:] != groups[:-1])[: -4 * size].all()
     np.testing.assert_array_equal(out, arranged())
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("K", [2, 4])
+def test_of_neighbouring_groups_each_thread_has_one(K, parts):
+    n = 1 << 14  # groups of 16
+    out, stays = np.empty(n, dtype=np.int64), np.ones(n, dtype=bool)
+    arrange(np.arange(n), n, stays, out, (16, stream(1), (K, parts)))
+    for part in out.reshape(parts, -1):
+        first, *others = (np.unique(share // (16 * K)) for share in part.reshape(K, -1))
+        assert len(first) == n // (16 * K * parts)
+        assert all(np.array_equal(first, other) for other in others)
+    first = np.unique(out[: n // (K * parts)] // 16 % K, return_counts=True)[1]
+    assert len(first) == K and np.ptp(first) <= 1  # not always the same of them
 
 
 def test_groups_of_one_are_any_permutation():

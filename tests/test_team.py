@@ -10,7 +10,6 @@ from hypothesis import given
 from pegasos.core import threads as core_threads
 from pegasos.core.barrier import close, gate, meet
 from pegasos.core.jit import hot
-from pegasos.core.rows import often
 from pegasos.core.threads import together, use_threads
 from pegasos.objective.certificate import evaluate
 from pegasos.objective.losses import Hinge, Logistic, SquaredHinge
@@ -24,15 +23,12 @@ THREADS = (2, 3)
 
 @pytest.fixture(autouse=True)
 def _small_rounds(monkeypatch):
-    """A team even for problems of a few rows; of sparse ones two columns meet often."""
-    monkeypatch.setattr(team, "_OFTEN", 2)
-    monkeypatch.setattr(team, "_ROWS", 3)
-    monkeypatch.setattr(team, "_ROUND", 5.0)
-    monkeypatch.setattr(team, "_WHOLE", 3.0)
-    monkeypatch.setattr(team, "_MEETINGS", 1)
-    monkeypatch.setattr(team, "_ROUNDS", 1)
+    """A team even for problems of a few rows, which meets several times an epoch."""
+    monkeypatch.setattr(team, "_LENGTH", 5.0)
+    monkeypatch.setattr(team, "_COLUMN", 3.0)
     monkeypatch.setattr(team, "_WORTH", 0.0)
     monkeypatch.setattr(team, "_PAYS", 0.0)
+    monkeypatch.setattr(team, "_HEAVY", np.inf)
     monkeypatch.setattr(core_threads, "_PATIENCE", np.inf)
 
 
@@ -108,7 +104,7 @@ def test_a_team_reaches_the_optimum(kind, loss, threads):
     problem = problem_of(threads, kind, loss)
     alone = run(Dual(), problem, Stop(tol=1e-6, max_epochs=3000))
     with use_threads(threads):
-        assert (pace(problem, threads).whole > 1) == kind.startswith("csr")
+        assert pace(problem, threads) < 60 // threads
         found = run(Dual(), problem, Stop(tol=1e-6, max_epochs=3000))
     assert found.stop_reason == alone.stop_reason == "gap"
     assert found.certificate.primal == pytest.approx(alone.certificate.primal, rel=2e-6)
@@ -143,23 +139,41 @@ def test_the_dual_rises_by_the_gain_that_is_told(kind, loss, seed):
 @pytest.mark.parametrize("loss", [SquaredHinge(), Logistic()], ids=repr)
 def test_threads_that_work_against_each_other_retreat(monkeypatch, loss, threads):
     """What each makes up for, all make up for."""
-    monkeypatch.setattr(team, "_ROWS", 20)
-    monkeypatch.setattr(team, "_WHOLE", 1e9)
-    problem = alike(loss)
-    gaps, solver = [], Dual(shrinking=False, memory=0)
-    for n in (1, threads):
-        with use_threads(n):
-            state = solver.init(problem, 0)
-            for _ in range(30):
-                state = solver.step(problem, state)
-        gaps.append(evaluate(problem, state.alpha).certificate.gap)
-        np.testing.assert_allclose(state.w, evaluate(problem, state.alpha).w, atol=1e-9)
-    assert state.quarrels == int(np.log2(threads))
-    assert gaps[1] <= 3.0 * gaps[0]
+    monkeypatch.setattr(team, "_LENGTH", 20.0)
+    monkeypatch.setattr(team, "_COLUMN", 0.0)
+    monkeypatch.setattr(team, "_ALIKE", 0.0)
+    one, gap = after_thirty(alike(loss), 1)
+    state, gap_of_all = after_thirty(alike(loss), threads)
+    assert one.quarrels == 0 and state.quarrels == int(np.log2(threads))
+    assert gap_of_all <= 3.0 * gap
 
 
-def test_after_a_second_order_step_one_thread_begins():
+@pytest.mark.parametrize("loss", [SquaredHinge(), Logistic()], ids=repr)
+def test_who_takes_the_others_to_do_the_like_needs_fewer_meetings(monkeypatch, loss):
+    monkeypatch.setattr(team, "_LENGTH", 1e9)  # one in an epoch
+    foreseen, gap = after_thirty(alike(loss), 2)
+    assert foreseen.quarrels == 0 and foreseen.shared
+    assert gap <= 1.5 * after_thirty(alike(loss), 1)[1]
+    monkeypatch.setattr(team, "_ALIKE", 0.0)
+    assert after_thirty(alike(loss), 2)[1] > 5.0 * gap
+
+
+def after_thirty(problem, threads):
+    """The state after thirty epochs and the gap there."""
+    solver = Dual(shrinking=False, memory=0)
+    with use_threads(threads):
+        state = solver.init(problem, 0)
+        while state.epoch < 30:
+            state = solver.step(problem, state)
+    found = evaluate(problem, state.alpha)
+    np.testing.assert_allclose(state.w, found.w, atol=1e-9)
+    return state, found.certificate.gap
+
+
+def test_after_a_second_order_step_one_thread_begins(monkeypatch):
     """All rows have the same to correct, and each thread would."""
+    monkeypatch.setattr(dual, "_HALVES", 1)
+    monkeypatch.setattr(team, "_LENGTH", 1e9)
     problem, solver, alone = problem_of(1), Dual(patience=2), []
     with use_threads(2):
         state = solver.init(problem, 0)
@@ -227,8 +241,9 @@ def counted(monkeypatch):
 @pytest.mark.parametrize("kind", ["dense-float64", "csr-float64-uint32", "alike"])
 def test_one_thread_that_does_the_work_of_all_gives_the_same_bits(monkeypatch, kind, loss):
     if kind == "alike":
-        monkeypatch.setattr(team, "_ROWS", 20)
-        monkeypatch.setattr(team, "_WHOLE", 1e9)
+        monkeypatch.setattr(team, "_LENGTH", 20.0)
+        monkeypatch.setattr(team, "_COLUMN", 0.0)
+        monkeypatch.setattr(team, "_ALIKE", 0.0)
     problem, threads = (alike(loss), 4) if kind == "alike" else (problem_of(4, kind, loss), 2)
     counts, found, solver = counted(monkeypatch), [], Dual(shrinking=kind != "alike")
     for bad in (False, True):
@@ -259,6 +274,7 @@ def test_bad_company_is_avoided_for_some_calls():
 
 def test_threads_that_take_too_long_are_done_without(monkeypatch):
     monkeypatch.setattr(core_threads, "_PATIENCE", 0.0)
+    monkeypatch.setattr(team, "_LENGTH", 1e9)  # no quarrels
     monkeypatch.setattr(core_threads, "_company", core_threads._Company())
     problem, counts = problem_of(4), counted(monkeypatch)
     with use_threads(2):
@@ -269,20 +285,17 @@ def test_threads_that_take_too_long_are_done_without(monkeypatch):
     assert counts == [2, 1, 1, 1]
 
 
-def test_the_columns_that_meet_often_are_those_with_most_entries():
-    X = np.zeros((40, 9))
-    X[:, [2, 7]], X[::2, 4], X[0] = 1.0, 1.0, 1.0
-    for bias, found in ((0.0, [2, 4, 7]), (1.0, [2, 4, 7, 9])):
-        rows = make_rows("csr-float32-uint32", X, bias)
-        np.testing.assert_array_equal(often(rows, 3), found)
-    assert often(make_rows("dense-float32", X), 3).size == 0
-
-
 def test_small_problems_are_left_to_one_thread(monkeypatch):
     monkeypatch.undo()
     assert pace(problem_of(0), 2) is None
 
 
-def test_a_matrix_without_entries_has_no_columns_that_meet():
-    rows = make_rows("csr-float32-uint64", np.zeros((5, 9)))
-    assert often(rows, 3).size == 0
+def test_rows_of_much_weight_need_several_meetings(monkeypatch):
+    problem = problem_of(0)
+    monkeypatch.setattr(team, "_LENGTH", 1e9)
+    assert pace(problem, 2) == 31  # one meeting, of all rows of each
+    monkeypatch.setattr(team, "_HEAVY", 0.0)
+    assert pace(problem, 2) is None
+    monkeypatch.setattr(team, "_LENGTH", 1.0)
+    monkeypatch.setattr(team, "_COLUMN", 0.0)
+    assert pace(problem, 2) is not None

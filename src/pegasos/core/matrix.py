@@ -23,6 +23,7 @@ from pegasos.core.rows import (
     n_rows,
     row_axpy,
     row_dot,
+    row_prefetch,
     row_sqnorm,
     row_squares,
     row_work,
@@ -33,13 +34,17 @@ from pegasos.core.threads import run_blocks
 
 _BLOCK = 3e5  # nanoseconds that a block of rows should take: a helper begins a third of that late
 _ALONE = 8e5  # the same of all rows: less is done by the time that a helper has done its part
+_CACHED, _AHEAD = 1 << 23, 4  # entries that a cache may hold; beyond, rows are asked for so early
 _COPY = 32  # entries to a column: or a private sum costs a tenth or more of its block
 _HALVES = 8  # the same for two sums, which two threads still make sooner than one its own
 
 
 @hot
 def _products(rows, w, out, start, stop):
+    far = n_entries(rows) > _CACHED
     for i in range(start, stop):
+        if far and i + _AHEAD < stop:
+            row_prefetch(rows, i + _AHEAD)
         out[i] = row_dot(rows, i, w)
 
 

@@ -19,7 +19,6 @@ from pegasos.core.entries import axpy, dot
 from pegasos.core.prefetch import prefetch
 
 
-
 class DenseRows(NamedTuple):
     """A C-contiguous array, float32 or float64."""
 

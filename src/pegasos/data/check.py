@@ -50,13 +50,13 @@ def plain_rows(X: Any) -> bool:
 
 
 def _finite(values: np.ndarray) -> bool:
-    """Whether all are finite; False also if their sum is not."""
+    """Whether all are finite; False also if the sum of their squares is not."""
     flat = values.ravel(order="K")
     block = -(-flat.size // max(1, flat.size // _SUMMED))
 
     def finite(start: int, stop: int) -> bool:
         with np.errstate(all="ignore"):
-            return bool(np.isfinite(flat[start:stop].sum()))
+            return bool(np.isfinite(np.dot(flat[start:stop], flat[start:stop])))
 
     return values.dtype.kind != "f" or all(run_blocks(finite, flat.size, max(1, block)))
 

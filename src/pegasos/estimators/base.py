@@ -93,7 +93,7 @@ class LinearClassifier(ProbabilisticClassifier):
             tasks = FitTasks(
                 self,
                 len(task.targets),
-                {"X": data.X, "y": self.classes_[data.label]},
+                lambda: {"X": data.X, "y": self.classes_[data.label]},
                 lambda points: self._weights(task.vectors(points), task),
             )
             runs = solve(task, tasks)

@@ -17,10 +17,11 @@ class FitTasks:
     Without callbacks on the estimator nothing is built and nothing is called.
     """
 
-    def __init__(self, estimator: Any, n_problems: int, data: dict[str, Any], attributes: Any):
-        self.estimator, self.data, self.attributes = estimator, data, attributes
+    def __init__(self, estimator: Any, n_problems: int, data: Callable[[], Any], attributes: Any):
+        self.estimator, self.attributes = estimator, attributes
         self.wanted = bool(getattr(estimator, "_skl_callbacks", None))
         if self.wanted:
+            self.data: dict[str, Any] = data()
             self.root = estimator._init_callback_context(max_subtasks=n_problems)
             self.root.call_on_fit_task_begin(estimator=estimator, **self.data)
 

@@ -61,10 +61,12 @@ def class_weights(given: Any, classes: np.ndarray, y: Any, weight: np.ndarray) -
 def encoded(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes in order and the number of each label; without sorting if they are two."""
     if y.dtype.kind in "biuf" and y.size:
-        low, high = sorted((y[0], y[np.argmax(y != y[0])]))
-        positive = y == high
-        if low != high and np.all(positive | (y == low)):
-            return np.array([low, high]), positive.astype(np.intp)
+        unlike = y != y[0]
+        other = y[unlike.argmax()]
+        same = y == other
+        if y[0] != other and np.count_nonzero(same) == np.count_nonzero(unlike):
+            low, high = sorted((y[0], other))
+            return np.array([low, high]), (same if high == other else ~same).astype(np.intp)
     return np.unique(y, return_inverse=True)
 
 
@@ -127,7 +129,7 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         X, y = self._validated(X, y)
         label = self._encode(y)
         c = self._row_costs(X, y, label, sample_weight)
-        kept = np.flatnonzero(c > 0.0)
+        kept = np.arange(c.size) if c.min(initial=1.0) > 0.0 else np.flatnonzero(c > 0.0)
         if kept.size < c.size:
             X, label, c = X[kept], label[kept], c[kept]
             self._refuse_missing_classes(label)

@@ -69,7 +69,7 @@ class KernelMachine(ProbabilisticClassifier):
             tasks = FitTasks(
                 self,
                 len(task.parts),
-                {"X": data.X, "y": self.classes_[data.label]},
+                lambda: {"X": data.X, "y": self.classes_[data.label]},
                 lambda found: self._found(found, task, data),
             )
             runs = solve(task, tasks)

@@ -68,7 +68,7 @@ from pegasos.solvers.excerpt import (
     taken,
 )
 from pegasos.solvers.moves import no_moves, worthwhile
-from pegasos.solvers.steps import Place, near_rows, reach, sqdist, up_to_date
+from pegasos.solvers.steps import near_rows, reach, sqdist, up_to_date
 
 _PART = 2.5e5  # ns of work: fewer are not worth a return to Python
 _TELLING = 0.2  # of an epoch: fewer rows say little of all
@@ -97,8 +97,7 @@ class Dual:
 
     def init(self, problem: Any, seed: int, alpha: np.ndarray | None = None) -> DualState:
         n = n_rows(problem.rows)
-        weight = weight_of(problem)
-        noise = noise_ahead(problem, alpha, weight)
+        noise = noise_ahead(problem, alpha)
         alpha, w = start(problem, alpha)
         k, r = bend(problem)
         return DualState(
@@ -128,7 +127,7 @@ class Dual:
             past=None,
             k=k,
             r=r,
-            weight=weight,
+            weight=weight_of(problem),
             noise=noise,
         )
 

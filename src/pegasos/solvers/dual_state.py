@@ -20,10 +20,10 @@ class DualState(NamedTuple):
     is the loss of the others, as it was when they left, `mark` the estimate at which they are
     looked at; `still` says that nothing has moved since the last exact evaluation; `visits` counts
     steps on rows; `gain` is what the dual gained by steps since the last move was closed; `summed`
-    are the terms of the last whole epoch; k and r are those of `bend`, `weight` is the mean of c_i ||x_i||^2, `noise` that of
-    `solvers.steps.foreseen` in the first epoch; `shared`: threads share the epoch at hand, with
-    each of the `quarrels` half as many. Where there is an `excerpt`, arrays are of its rows and columns (see
-    `solvers.excerpt`).
+    are the terms of the last whole epoch; k and r are those of `bend`, `weight` is the mean of
+    c_i ||x_i||^2, `noise` that of `solvers.steps.foreseen` in the first epoch; `shared`: threads
+    share the epoch at hand, with each of the `quarrels` half as many. Where there is an `excerpt`,
+    arrays are of its rows and columns (see `solvers.excerpt`).
     """
 
     alpha: np.ndarray

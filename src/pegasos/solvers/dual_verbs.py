@@ -48,7 +48,7 @@ def weight_of(problem: Any) -> float:
 
 
 @generic
-def noise_ahead(problem: Any, alpha: np.ndarray | None, weight: float) -> float:
+def noise_ahead(problem: Any, alpha: np.ndarray | None) -> float:
     """The noise of margins in a first epoch from alpha (see `solvers.steps.foreseen`); 1: they are
     taken as they are"""
     return 1.0
@@ -110,12 +110,12 @@ def _(problem):
 
 
 @noise_ahead.register(Problem)
-def _(problem, alpha, weight):
+def _(problem, alpha):
     """More with more weight on each row, where w is more of single rows."""
     begun = alpha is not None or problem.center.any()
     if begun or domain(problem.loss)[0] != 0.0 or is_piecewise_linear(problem.loss):
         return 1.0
-    noise = (_CURVED_NOISE if is_curved(problem) else _NOISE) * weight**_GROWTH
+    noise = (_CURVED_NOISE if is_curved(problem) else _NOISE) * weight_of(problem) ** _GROWTH
     return noise if noise < _MOST_NOISE else 1.0
 
 

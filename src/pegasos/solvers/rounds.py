@@ -1,4 +1,4 @@
-"""The rounds of threads that share an epoch of `solvers.team`: steps, meetings, sums.
+"""The rounds of threads that share an epoch of `solvers.team`: steps, a meeting, sums.
 
 A thread does one share of the work, or all of them one after the other; the answer is the same, bit
 for bit, since nobody looks at what others do but at the meetings.
@@ -17,7 +17,7 @@ from pegasos.objective.losses import conjugate
 from pegasos.solvers.steps import steps
 
 _COLUMNS = 1024  # of a block that stays in cache
-_ROWS = 128  # of a block of conjugates, which then are vector instructions
+ROWS = 128  # of a block of conjugates, which then are vector instructions
 _FULL = 0.95  # a theta above is as good as 1
 _LITTLE = 0.7  # a theta below: rows have so much in common that threads work against each other
 
@@ -170,8 +170,8 @@ def _change(problem, place, before, chosen, room):
     """By how much the steps on these rows lowered sum c_i l*(-alpha_i/c_i), and its curvature."""
     r = place.r if place.r > 0.0 else 0.0
     total, bend = 0.0, 0.0
-    for start in range(0, chosen.shape[0], _ROWS):
-        n = min(_ROWS, chosen.shape[0] - start)
+    for start in range(0, chosen.shape[0], ROWS):
+        n = min(ROWS, chosen.shape[0] - start)
         old, new, fell = room[0, :n], room[1, :n], room[2, :n]
         for t in range(n):
             i = chosen[start + t]

@@ -1,27 +1,24 @@
 """Dual coordinate descent by several threads on one problem; the loops are in `solvers.rounds`.
 
-Each epoch deals the shuffled rows to K threads. A thread takes the steps of `solvers.dual` on its
-rows with a copy w_k of w of its own. They meet in two ways:
+Each epoch deals the shuffled rows to K threads, so that of neighbouring groups of rows each has one
+(`core.rng.deal`). A thread takes the steps of `solvers.dual` on its rows with a copy w_k of w of
+its own, in which its moves count `grown` = 1 + 0.6 (K - 1) times: it takes the others to do the
+like of what it does. In columns that many rows hold they do; where nobody else moves the steps to
+come are a little too short, which the next epoch makes good. In a first epoch that foresees its end
+(`solvers.steps.foreseen`) that is what holds the moves of the others, and they are not counted
+again. Once or a few times an epoch threads meet and add up their moves:
 
-- after each round of a few hundred rows in the columns that most entries are in: each tells its
-  moves there and adds those of the others to its own copy. Two rows at random share hardly any
-  other, so the steps of the next round know nearly all that the others did in the last one;
-- after several rounds in all columns, which takes some d additions. Then all the moves since the
-  last such meeting are added up:
-
-    w <- w + theta dw,  alpha <- alpha + theta dalpha,    dw = sum_k (moves of w_k)
+    w <- w + theta dw,  alpha <- alpha + theta dalpha,    dw = sum_k (w_k - w) / grown
     theta = min(1, (gain + bend / 2) / (||dw||^2 + bend)),  bend = sum_i r dalpha_i^2 / c_i
     gain = -w.dw - sum_i [c_i l*(-(alpha_i + dalpha_i)/c_i) - c_i l*(-alpha_i/c_i)]
 
-theta maximises the dual on the segment where it is quadratic (`objective.losses.parabola`), else,
-with bend = 0, a lower bound of it: the dual never falls. Where rows have much in common, K threads
-that add up go K times too far, in each round further than in the last. Where theta says so, the
-moves are undone, one thread does the rest of the epoch, and half as many share the next. With four
-meetings of all columns in an epoch and eight of the others to each, two threads need hardly more
-epochs than one alone on text of some ten thousand rows, a tenth to a third more on a million
-synthetic ones. See decision 012.
+theta maximises the dual on the segment where it is quadratic (`objective.losses.parabola`); else it
+is that of a lower bound, which theta = 1 is known to beat nearly: the dual never falls. Where theta
+is small threads work against each other all the same: the moves are undone, one thread does the
+rest of the epoch, and half as many share the next. See decisions 012 and 034.
 
-Jaggi et al., NIPS 2014 (CoCoA) have the scheme with one meeting an epoch, of all columns.
+Jaggi et al., NIPS 2014 (CoCoA) have meetings once an epoch; Ma et al., ICML 2015 (CoCoA+) count
+moves several times, those of the row at hand as well.
 """
 
 from __future__ import annotations
@@ -31,9 +28,9 @@ import numpy as np
 from pegasos.core.barrier import close, gate
 from pegasos.core.matrix import combine
 from pegasos.core.rows import n_columns, row_work
-from pegasos.core.threads import allowed, in_company
+from pegasos.core.threads import in_company
 from pegasos.objective.problem import Problem
-from pegasos.solvers.rounds import _ROWS, Team, rounds
+from pegasos.solvers.rounds import ROWS, Team, rounds
 from pegasos.solvers.steps import Place, Tally
 
 _LENGTH = 4e4  # ns of work of a thread between two meetings, at least
@@ -68,7 +65,7 @@ def team_steps(
         move=np.empty(len(place.w)),
         before=np.empty((threads, length)),
         sums=np.zeros((threads, 8)),
-        room=np.empty((threads, 3, _ROWS)),
+        room=np.empty((threads, 3, ROWS)),
         tallies=np.zeros((2, threads, 4)),
         gate=gate(),
         grown=1.0 if foreseen else 1.0 + _ALIKE * (threads - 1),
