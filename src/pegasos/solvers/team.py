@@ -47,16 +47,16 @@ def pace_of(problem: Problem, place: Place, active: int, threads: int) -> int | 
     if threads == 1 or active * row < max(_WORTH, _PAYS * columns):
         return None
     length = int(max(_LENGTH, _COLUMN * columns) / row) + 1
-    share = active // threads
-    if place.weight > _HEAVY and share < _MEETINGS * length:
-        return None
-    return min(length, share + 1)
+    return None if place.weight > _HEAVY and active // threads < _MEETINGS * length else length
 
 
 def team_steps(
     problem: Problem, place: Place, span: tuple[int, int], length: int, threads: int
 ) -> Tally:
-    """Steps on the rows order[first:last] of a span; the same bits, whoever does them."""
+    """Steps on the rows order[first:last] of a span, with meetings after about `length` rows of
+    each thread; the same bits, whoever does them."""
+    share = -(-(span[1] - span[0]) // threads)
+    length = -(-share // max(1, round(share / length)))
     foreseen = place.noise < 1.0  # what is foreseen holds the moves of others
     place = place._replace(noise=place.noise / threads if foreseen else 1.0)
     team = Team(
