@@ -49,7 +49,7 @@ COMMON = """C : float, default=1.0
         loss, "interior" for hinge and pinball.
     n_threads : int, default=None
         Threads; None means all cores. With a fixed random_state the same number gives the same
-        bits. So does another number, unless descent runs over some ten million entries or more:
+        bits. So does another number, unless descent runs over a million entries or more:
         there threads share the rows, and the answer is another one within tol.
     random_state : int, RandomState or None, default=None
         Seed of the order of rows in coordinate descent.
