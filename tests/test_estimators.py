@@ -13,8 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pegasos
 from pegasos import LinearSVC, LogisticRegression
+from pegasos.data.check import _finite
 from pegasos.data.samples import load_sample
+from pegasos.estimators.classifier import encoded
 from pegasos.losses import Hinge, Pinball
+from pegasos.objective.problem import check_weight
 
 
 @pytest.fixture(scope="module")
@@ -467,3 +470,35 @@ def test_a_refused_fit_leaves_the_model_as_it_was():
     with pytest.raises(ValueError, match="only one class"):
         model.fit(X, np.zeros(len(y)))
     assert np.array_equal(model.predict(X), before)
+
+
+LABELS = {
+    "signs": np.array([1.0, -1.0, -1.0]),
+    "falling": np.array([7, 3, 7], dtype=np.uint8),
+    "bool": np.array([False, True, True]),
+    "three": np.array([2, 0, 1, 0]),
+    "one": np.array([4, 4]),
+    "missing": np.array([1.0, np.nan, 2.0]),
+    "missing first": np.array([np.nan, 1.0, 1.0]),
+    "words": np.array(["b", "a", "b"]),
+}
+
+
+@pytest.mark.parametrize("y", LABELS.values(), ids=LABELS)
+def test_classes_and_numbers_of_labels_are_numpys(y):
+    for found, wanted in zip(encoded(y), np.unique(y, return_inverse=True), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_what_is_finite_is_told_or_left_to_others():
+    assert _finite(np.ones(5, np.float32)) and _finite(np.zeros(0)) and _finite(np.arange(3))
+    for bad in (np.nan, np.inf, 1e30):  # the last one overflows: others look closer
+        values = np.ones(1000, np.float32)
+        values[-1] = bad
+        assert not _finite(values)
+
+
+def test_weights_are_refused_one_by_one():
+    check_weight(np.full(1000, 1e28), np.ones(1000))  # each is below, their sum is not
+    with pytest.raises(ValueError, match="Scale the features"):
+        check_weight(np.array([1.0, 1e31]), np.ones(2))

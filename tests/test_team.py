@@ -45,11 +45,11 @@ def alike(loss):
     return make_problem(rows, y, np.full(600, 10.0), loss, np.zeros(41))
 
 
-def pace(problem, threads):
-    """Of an epoch of all rows."""
+def shares(problem, threads, rows=60):
+    """Whether an epoch of so many rows is shared."""
     with use_threads(threads):
         state = Dual().init(problem, 0)
-    return team.pace_of(problem, dual.place_of(state), 60, threads)
+    return team.is_worth(problem, dual.place_of(state), rows, threads)
 
 
 @hot
@@ -104,7 +104,7 @@ def test_a_team_reaches_the_optimum(kind, loss, threads):
     problem = problem_of(threads, kind, loss)
     alone = run(Dual(), problem, Stop(tol=1e-6, max_epochs=3000))
     with use_threads(threads):
-        assert pace(problem, threads) < 60 // threads
+        assert shares(problem, threads) and team._between(problem) < 60 // threads
         found = run(Dual(), problem, Stop(tol=1e-6, max_epochs=3000))
     assert found.stop_reason == alone.stop_reason == "gap"
     assert found.certificate.primal == pytest.approx(alone.certificate.primal, rel=2e-6)
@@ -287,15 +287,42 @@ def test_threads_that_take_too_long_are_done_without(monkeypatch):
 
 def test_small_problems_are_left_to_one_thread(monkeypatch):
     monkeypatch.undo()
-    assert pace(problem_of(0), 2) is None
+    assert not shares(problem_of(0), 2)
 
 
 def test_rows_of_much_weight_need_several_meetings(monkeypatch):
     problem = problem_of(0)
     monkeypatch.setattr(team, "_LENGTH", 1e9)
-    assert pace(problem, 2) > 30  # one meeting, of all rows of each
+    assert shares(problem, 2)
     monkeypatch.setattr(team, "_HEAVY", 0.0)
-    assert pace(problem, 2) is None
+    assert not shares(problem, 2)
     monkeypatch.setattr(team, "_LENGTH", 1.0)
     monkeypatch.setattr(team, "_COLUMN", 0.0)
-    assert pace(problem, 2) is not None
+    assert shares(problem, 2)
+
+
+@pytest.mark.parametrize("quarrels", [0, 1])
+def test_the_parts_of_an_epoch_are_shared_as_it_is_and_have_each_row_once(monkeypatch, quarrels):
+    """Also where half of the rows would not be worth it, and after a quarrel in mid-epoch."""
+    problem, spans = problem_of(1, loss=SquaredHinge()), []
+    monkeypatch.setattr(team, "_WORTH", 0.9 * 60 * max(1.0, team.row_work(problem.rows)))
+    monkeypatch.setattr(dual, "_PART", 0.0)
+    monkeypatch.setattr(dual, "falls_fast", lambda state: True)
+    advance = dual.advance
+
+    def seen(problem, place, span, threads):
+        done, tally = advance(problem, place, span, threads)
+        spans.append((span[0], span[0] + done, threads))
+        return done, tally._replace(quarrels=quarrels)
+
+    monkeypatch.setattr(dual, "advance", seen)
+    solver = Dual(shrinking=False, patience=1)
+    with use_threads(4):
+        state = solver.init(problem, 0)
+        while state.epoch < 2:
+            state = solver.step(problem, state)
+    first = spans[: 1 + next(k for k, span in enumerate(spans) if span[1] == 60)]
+    assert [span[2] for span in first] == ([4, 2] if quarrels else [4, 4])
+    for epoch in (first, spans[len(first) :]):
+        ends = [0, *(span[1] for span in epoch)]
+        assert [span[0] for span in epoch] == ends[:-1] and ends[-1] == 60

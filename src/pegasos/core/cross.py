@@ -62,10 +62,8 @@ def row_apart(rows: Any, i: int, place: Any, T: Any, out: Any, found: Any) -> No
 
 @gathered.register(DenseRows)
 def _(rows, index):
-    listed = isinstance(index, np.ndarray) and index.dtype.kind in "iu"
-    values = (
-        rows.values.take(index, axis=0) if listed else rows.values[index]
-    )  # a fourth of the time
+    listed = isinstance(index, np.ndarray) and index.dtype.kind == "i"  # a fifth of the time
+    values = rows.values.take(index, axis=0) if listed else rows.values[index]
     return DenseRows(_read_only(values), rows.bias)
 
 

@@ -180,7 +180,8 @@ class Dual:
 
     def _look(self, problem: Any, state: DualState) -> DualState:
         """Bring back who is aside and would move, if the estimate says that it is time."""
-        told = state.noise == 1.0 or state.epoch > 2  # not by a sample, which errs to both sides
+        early = state.noise < 1.0 and state.epoch <= 2
+        told = not (early or is_vague(state))  # by a sample, which errs to both sides
         nobody = state.excerpt is None and state.stays.all()
         if state.estimate >= state.mark or nobody or not told:
             return state
@@ -300,7 +301,7 @@ def _pause(problem: Any, state: DualState, parts: int) -> int:
     if not falls_fast(state):
         return state.active
     part = max(state.active // parts, int(_PART / max(1.0, row_work(problem.rows))))
-    end = state.cursor + part
+    end = state.cursor - state.cursor % part + part
     return end if end + part // 2 < state.active else state.active
 
 

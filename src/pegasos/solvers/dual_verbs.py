@@ -21,7 +21,7 @@ from pegasos.objective.problem import Problem
 from pegasos.objective.stretch import ENOUGH, multiple
 from pegasos.solvers.curved_moves import is_curved
 from pegasos.solvers.steps import Place, Tally, settled, steps
-from pegasos.solvers.team import pace_of, team_steps
+from pegasos.solvers.team import is_worth, team_steps
 
 _AHEAD = 4  # rows between a prefetch and the use of the row
 _NOISE, _CURVED_NOISE, _GROWTH = 0.3, 0.1, 0.4  # measured on text (decision 032)
@@ -134,17 +134,16 @@ def _(problem, place, span, threads):
     """By one thread or by all."""
     first, end = span
     length = max(1, SLICE * n_rows(problem.rows) // max(1, n_entries(problem.rows)))
-    between = pace_of(problem, place, end, threads)
-    if between:
+    if threads > 1:
         last = min(end, first + threads * length)
-        return last - first, team_steps(problem, place, (first, last), between, threads)
+        return last - first, team_steps(problem, place, (first, last), threads)
     last = min(end, first + length)
     return last - first, Tally(*_sweep(problem, place, first, last))
 
 
 @is_shared.register(Problem)
 def _(problem, place, active, threads):
-    return pace_of(problem, place, active, threads) is not None
+    return is_worth(problem, place, active, threads)
 
 
 @part.register(Problem)

@@ -59,8 +59,8 @@ def rounds(problem, place, team, part):
         meet(team.gate, n)
         theta, gain = _share(team.sums)
         kept = theta >= _LITTLE
-        if np.isnan(place.k):
-            theta = 1.0  # is better than what the bound knows of a dual that is not quadratic
+        if np.isnan(place.k):  # the bound is exact at 1, and of a dual that is not quadratic it
+            theta, gain = 1.0, np.nan  # knows no better; nobody asks for the gain
         for k in range(first, last):
             _keep(place, team, (k, bounds), r, theta if kept else 0.0)
         meet(team.gate, n)
@@ -142,12 +142,12 @@ def _longest(bounds, length):
 @helper
 def _alone(problem, place, team, bounds, before):
     """The rows that the threads have left, by this one; after so many each, and such a gain."""
-    done, total = before
+    (done, total), K = before, bounds.shape[0] - 1
     tally = team.tallies[1, 0]
-    for p in range(bounds.shape[0] - 1):
+    for p in range(K):
         first = min(bounds[p] + done, bounds[p + 1])
-        span = first, bounds[p + 1]
-        terms, losses, aside, gain, moves = steps(problem, place, place.w, span, (0, 1.0))
+        span, known = (first, bounds[p + 1]), (K - 1 - p) * done  # of the shares to come
+        terms, losses, aside, gain, moves = steps(problem, place, place.w, span, (-known, 1.0))
         tally[0], tally[1] = tally[0] + terms, tally[1] + losses
         tally[2], tally[3] = tally[2] + aside, tally[3] + moves
         total += gain

@@ -6,7 +6,7 @@ its own, in which its moves count `grown` = 1 + 0.6 (K - 1) times: it takes the 
 like of what it does. In columns that many rows hold they do; where nobody else moves the steps to
 come are a little too short, which the next epoch makes good. In a first epoch that foresees its end
 (`solvers.steps.foreseen`) that is what holds the moves of the others, and they are not counted
-again. Once or a few times an epoch threads meet and add up their moves:
+again. At equal distances, a few times in an epoch of text, threads meet and add up their moves:
 
     w <- w + theta dw,  alpha <- alpha + theta dalpha,    dw = sum_k (w_k - w) / grown
     theta = min(1, (gain + bend / 2) / (||dw||^2 + bend)),  bend = sum_i r dalpha_i^2 / c_i
@@ -41,22 +41,24 @@ _HEAVY, _MEETINGS = 3.0, 4  # mean c_i ||x_i||^2, above which an epoch needs so 
 _ALIKE = 0.6  # of its own moves a thread takes those of each other to be
 
 
-def pace_of(problem: Problem, place: Place, active: int, threads: int) -> int | None:
-    """Rows of a thread between two meetings; None where these cost more than threads bring."""
-    row, columns = max(1.0, row_work(problem.rows)), n_columns(problem.rows)
-    if threads == 1 or active * row < max(_WORTH, _PAYS * columns):
-        return None
-    length = int(max(_LENGTH, _COLUMN * columns) / row) + 1
-    return None if place.weight > _HEAVY and active // threads < _MEETINGS * length else length
+def is_worth(problem: Problem, place: Place, active: int, threads: int) -> bool:
+    """Whether an epoch of so many rows is shared: meetings cost less than threads bring."""
+    work = active * max(1.0, row_work(problem.rows))
+    if threads == 1 or work < max(_WORTH, _PAYS * n_columns(problem.rows)):
+        return False
+    return place.weight <= _HEAVY or active // threads >= _MEETINGS * _between(problem)
 
 
-def team_steps(
-    problem: Problem, place: Place, span: tuple[int, int], length: int, threads: int
-) -> Tally:
-    """Steps on the rows order[first:last] of a span, with meetings after about `length` rows of
-    each thread; the same bits, whoever does them."""
+def _between(problem: Problem) -> int:
+    """Rows of a thread between two meetings, about."""
+    ns = max(_LENGTH, _COLUMN * n_columns(problem.rows))
+    return int(ns / max(1.0, row_work(problem.rows))) + 1
+
+
+def team_steps(problem: Problem, place: Place, span: tuple[int, int], threads: int) -> Tally:
+    """Steps on the rows order[first:last] of a span; the same bits, whoever does them."""
     share = -(-(span[1] - span[0]) // threads)
-    length = -(-share // max(1, round(share / length)))
+    length = -(-share // max(1, round(share / _between(problem))))
     foreseen = place.noise < 1.0  # what is foreseen holds the moves of others
     place = place._replace(noise=place.noise / threads if foreseen else 1.0)
     team = Team(
