@@ -11,8 +11,6 @@ from pegasos.core.jit import hot
 from pegasos.core.memory import free_memory
 from pegasos.core.rows import CsrRows, DenseRows, n_columns, n_entries, n_rows
 
-_SMALL = 1 << 26  # bytes that there are for sure
-
 
 @generic
 def gathered(rows: Any, index: np.ndarray) -> Any:
@@ -62,9 +60,7 @@ def row_apart(rows: Any, i: int, place: Any, T: Any, out: Any, found: Any) -> No
 
 @gathered.register(DenseRows)
 def _(rows, index):
-    listed = isinstance(index, np.ndarray) and index.dtype.kind == "i"  # a fifth of the time
-    values = rows.values.take(index, axis=0) if listed else rows.values[index]
-    return DenseRows(_read_only(values), rows.bias)
+    return DenseRows(_read_only(rows.values[index]), rows.bias)
 
 
 @gathered.register(CsrRows)
@@ -140,8 +136,7 @@ def _write_out(rows, out):
 def _(rows):
     """As an array, whose rows need no gathering, if two fifths of it are filled and it has room."""
     n, d = n_rows(rows), n_columns(rows)
-    needed = 4.0 * n * d * rows.values.itemsize
-    if 5 * n_entries(rows) < 2 * n * d or (needed > _SMALL and needed > free_memory()):
+    if 5 * n_entries(rows) < 2 * n * d or 4.0 * n * d * rows.values.itemsize > free_memory():
         return rows
     return DenseRows(_read_only(written_out(rows)), rows.bias)
 

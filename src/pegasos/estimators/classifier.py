@@ -129,7 +129,7 @@ class Classifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         X, y = self._validated(X, y)
         label = self._encode(y)
         c = self._row_costs(X, y, label, sample_weight)
-        kept = np.arange(c.size) if c.min(initial=1.0) > 0.0 else np.flatnonzero(c > 0.0)
+        kept = np.flatnonzero(c > 0.0)
         if kept.size < c.size:
             X, label, c = X[kept], label[kept], c[kept]
             self._refuse_missing_classes(label)
